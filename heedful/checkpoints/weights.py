@@ -1,0 +1,135 @@
+"""Fill a model from tensors on disk, and take it apart again, by a table of names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+
+from heedful.checkpoints.names import NameTable
+from heedful.checkpoints.tensors import FLOATS, Tensors
+from heedful.errors import HeedfulError
+
+
+@dataclass(frozen=True)
+class Source:
+    """The tensors of a folder under the names that a table gives them."""
+
+    tensors: Tensors
+    table: NameTable
+    spelled: Mapping[str, str]  # the table's name -> the name on disk
+
+    def holds(self, part: str) -> bool:
+        """Whether the folder has any tensor of a part of the model, such as `mlm` or `encoder.pooler`."""
+        rows = self.table.modules.items()
+        modules = {their for ours, theirs in rows if f"{ours}.".startswith(f"{part}.") for their in theirs}
+        return any(name.rpartition(".")[0] in modules for name in self.spelled)
+
+    def absent(self) -> list[str]:
+        """The optional parts of which the folder has nothing."""
+        return [part for part in self.table.optional if not self.holds(part)]
+
+
+def source(tensors: Tensors, table: NameTable) -> Source:
+    """Give each tensor its name in the table; an unknown tensor, or two for one name, are refused."""
+    spelled: dict[str, str] = {}
+    for on_disk in tensors:
+        name = table.respell(on_disk)
+        if not table.knows(name):
+            raise HeedfulError(
+                f"unknown tensor {on_disk}",
+                where=tensors.where(on_disk),
+                remedy="the model is not of the kind its config.json says, or was changed; use an unchanged one",
+            )
+        if name in spelled:
+            what = f"{on_disk} and {spelled[name]} are two tensors for one place"
+            raise HeedfulError(what, where=tensors.where(on_disk), remedy="save the model again, with one of the two")
+        spelled[name] = on_disk
+    # Of two that are always equal some programs keep only the second.
+    stand_ins = {original: spelled[copy] for copy, original in table.copies.items() if copy in spelled}
+    return Source(tensors, table, {**stand_ins, **spelled})
+
+
+def fill(model: nn.Module, found: Source, prefix: str = "") -> None:
+    """Copy the weights on disk into `model`; only parts that the folder lacks stay as they are.
+
+    `prefix` is what our names in the table have in front of the model's own.
+    """
+    _check_repetitions(found)
+    absent = tuple(f"{part}." for part in found.absent())
+    targets = {name: target for name, target in model.state_dict().items() if not f"{prefix}{name}".startswith(absent)}
+    places = {name: found.table.on_disk(prefix + name) for name in targets}
+    _check_complete(found, [part for parts in places.values() for part in parts])
+    for name, target in targets.items():
+        _check_shapes(found, places[name], target)
+    for name, target in targets.items():
+        for rows, part in zip(target.chunk(len(places[name])), places[name], strict=True):
+            rows.copy_(found.tensors.read(found.spelled[part]))
+
+
+class Unfilled(TorchFunctionMode):
+    """A `with` block in which modules get memory but no starting values, which take time only to be overwritten."""
+
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if getattr(function, "__module__", None) == "torch.nn.init":
+            return None
+        return function(*args, **(kwargs or {}))
+
+
+def take_apart(model: nn.Module, table: NameTable, prefix: str = "") -> dict[str, Tensor]:
+    """The parameters of a model in fp32 under their names on disk."""
+    tensors: dict[str, Tensor] = {}
+    for name, parameter in model.state_dict().items():
+        parts = table.on_disk(prefix + name)
+        rows = parameter.detach().to("cpu", torch.float32).contiguous().chunk(len(parts))
+        tensors.update(zip(parts, rows, strict=True))
+    return tensors
+
+
+def _check_complete(found: Source, names: list[str]) -> None:
+    missing = [name for name in names if name not in found.spelled]
+    if missing:
+        others = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        raise HeedfulError(
+            f"the weights lack {missing[0]}{others}",
+            where=found.tensors.folder,
+            remedy="fetch all files of the model again, or save it again with all of its encoder",
+        )
+
+
+def _check_shapes(found: Source, parts: tuple[str, ...], target: Tensor) -> None:
+    expected = (target.shape[0] // len(parts), *target.shape[1:])
+    for name in (found.spelled[part] for part in parts):
+        where, shape, dtype = found.tensors.where(name), found.tensors.shape(name), found.tensors.dtype(name)
+        if shape != expected:
+            what = f"{name} has the shape {list(shape)}, but config.json asks for {list(expected)}"
+            raise HeedfulError(what, where=where, remedy="use the config.json that belongs to these weights")
+        if dtype not in FLOATS:
+            what = f"{name} is stored as {dtype}, which is not one of {', '.join(FLOATS)}"
+            raise HeedfulError(what, where=where, remedy="use the weights from before they were quantised")
+
+
+def _check_repetitions(found: Source) -> None:
+    """What only repeats something must really do so: a copy its original, a counter 0, 1, 2, …"""
+    for name, original in found.table.copies.items():
+        if name in found.spelled and not _equal(found, name, original):
+            raise HeedfulError(
+                f"{name} differs from {original}, to which it is tied in BERT",
+                where=found.tensors.where(found.spelled[name]),
+                remedy="untied models are not supported; leave the tensor out to use the tied one",
+            )
+    for name in found.table.counters:
+        if name in found.spelled:
+            numbers = found.tensors.read(found.spelled[name]).flatten()
+            if not torch.equal(numbers, torch.arange(len(numbers), dtype=numbers.dtype)):
+                what = f"{name} does not count 0, 1, 2, …, so positions mean something else in this model"
+                raise HeedfulError(what, where=found.tensors.where(found.spelled[name]), remedy="use a plain BERT")
+
+
+def _equal(found: Source, name: str, original: str) -> bool:
+    first, second = (found.tensors.read(found.spelled[n]) for n in (name, original))
+    return first.shape == second.shape and torch.equal(first.float(), second.float())

@@ -1,0 +1,211 @@
+"""`heedful corpus`: turn text into token shards for pretraining, and look at what became of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+    from rich.table import Table
+
+    from heedful.data.corpus import Corpus, TokenText
+    from heedful.data.examples import Examples, Recipe
+
+_PAIRS = click.Choice(["nsp", "sop", "none"])
+_MASKINGS = click.Choice(["token", "word", "phrase"])
+
+
+@click.group()
+def command() -> None:
+    """Build a corpus to pretrain on, or look into one."""
+
+
+@command.command()
+@click.argument("files", nargs=-1, required=True, metavar="FILES…")
+@click.option("-o", "--output", required=True, metavar="DIR", help="Folder of the corpus.")
+@click.option("--tokenizer", required=True, metavar="DIR", help="Folder, tokenizer.json or vocab.txt.")
+@click.option("--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Processes.")
+@click.option("--field", default="text", show_default=True, help="Field of JSON lines that holds the text.")
+@click.option(
+    "--lines",
+    type=click.Choice(["paragraphs", "sentences", "running"]),
+    default="paragraphs",
+    show_default=True,
+    help="What a line is; running: wrapped anywhere, a file is one document.",
+)
+@click.option("--drop-headings", is_flag=True, help="Leave out lines that look like bare headings.")
+@click.option("--deduplicate", is_flag=True, help="Leave out repeated documents; needs about 80 bytes a document.")
+@click.option("--words", is_flag=True, help="Find word boundaries, for whole-word masking (Chinese: jieba).")
+@click.option("--lexicon", metavar="FILE", help="Phrases and names, one a line, to be masked whole.")
+@click.option("--held-out", type=click.FloatRange(0, 0.5), default=0.01, show_default=True, help="Share held out.")
+@click.option("--held-out-file", multiple=True, metavar="FILE", help="Hold these documents out instead of a share.")
+@click.option("--static", is_flag=True, help="Also write training examples ahead.")
+@click.option("--duplicates", type=click.IntRange(min=1), default=10, show_default=True, help="Static: times masked.")
+@click.option("--length", type=click.IntRange(min=8), default=128, show_default=True, help="Static: tokens at most.")
+@click.option("--pairs", type=_PAIRS, default="nsp", show_default=True, help="Static: what B is to A.")
+@click.option("--masking", type=_MASKINGS, default="token", show_default=True, help="Static: what is hidden whole.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Static: of the examples.")
+def build(files: tuple[str, ...], output: str, tokenizer: str, workers: int, **options: Any) -> None:
+    """Turn FILES into token shards: plain text or JSON lines, packed with gzip or not, - for standard input.
+
+    A blank line ends a document of plain text; lines are split into sentences. Memory does not grow with the text, the
+    result is the same for any number of workers, and a build that was killed goes on where it was.
+
+    \b
+    Examples:
+      heedful corpus build wiki.jsonl.gz -o corpus --tokenizer tokenizer --workers 8
+      heedful corpus build book.txt -o corpus --tokenizer tokenizer --lines running
+      heedful corpus build zh.jsonl -o corpus --tokenizer tokenizer --words --drop-headings --deduplicate
+      heedful corpus build news.txt -o corpus --tokenizer tokenizer --static --duplicates 10
+    """
+    from heedful.data.build import ReadingSettings, build_corpus
+    from heedful.data.lexicon import read_lexicon
+    from heedful.data.tokens import TokenSettings
+    from heedful.text.tokenizer import Tokenizer
+
+    share = 0.0 if options["held_out_file"] else options["held_out"]
+    lexicon = read_lexicon(options["lexicon"]) if options["lexicon"] else ()
+    with _progress() as progress:
+        task = progress.add_task("building", total=None, done="")
+        corpus = build_corpus(
+            files,
+            output,
+            Tokenizer.load(tokenizer),
+            TokenSettings(options["lines"], options["drop_headings"], options["words"], lexicon),
+            ReadingSettings(options["field"], options["deduplicate"], share, options["held_out_file"]),
+            workers,
+            lambda done: progress.update(task, done=f"{done.bytes / 1e6:.0f} MB, {done.shards} shards"),
+        )
+    _report(corpus)
+    if options["static"]:
+        _write_examples(corpus, options, workers)
+
+
+@command.command()
+@click.argument("folder", metavar="DIR")
+@click.option("--examples", type=click.IntRange(min=0), default=2, show_default=True, help="How many to show.")
+@click.option("--length", type=click.IntRange(min=8), default=128, show_default=True, help="Tokens of an example.")
+@click.option("--pairs", type=_PAIRS, default="nsp", show_default=True)
+@click.option("--masking", type=_MASKINGS, default="token", show_default=True)
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option("--verify", is_flag=True, help="Read everything and check it against the checksums.")
+def show(
+    folder: str,
+    examples: int,
+    length: int,
+    pairs: Literal["nsp", "sop", "none"],
+    masking: Literal["token", "word", "phrase"],
+    seed: int,
+    verify: bool,
+) -> None:
+    """Show counts, sentence lengths, the share of [UNK], and the first examples as a model will see them.
+
+    \b
+    Examples:
+      heedful corpus show corpus
+      heedful corpus show corpus --examples 1 --length 32 --masking word
+      heedful corpus show corpus --verify
+    """
+    from heedful.data.corpus import Corpus
+    from heedful.data.examples import Recipe
+
+    corpus = Corpus.open(folder, verify)
+    console = _console()
+    console.print(_counts(corpus))
+    console.print(_histogram(corpus.train))
+    if examples:
+        recipe = Recipe(max_length=length, pairs=pairs, masking=masking, seed=seed)
+        for table in _example_tables(corpus, recipe, examples):
+            console.print(table)
+
+
+def _report(corpus: Corpus) -> None:
+    read = corpus.manifest["input"]
+    dropped = f", {read['duplicates']} repeated ones dropped" if corpus.manifest["settings"]["deduplicate"] else ""
+    click.echo(f"{corpus.folder}: {read['documents']} documents read{dropped}")
+    click.echo(f"  to train on: {corpus.train.tokens} tokens in {corpus.train.documents} documents")
+    click.echo(f"  held out:    {corpus.held_out.tokens} tokens in {corpus.held_out.documents} documents")
+    if not corpus.held_out.documents:
+        click.echo("  note: nothing is held out, so pretraining cannot be evaluated; see --held-out", err=True)
+
+
+def _write_examples(corpus: Corpus, options: dict[str, Any], workers: int) -> None:
+    from heedful.data.examples import Recipe
+    from heedful.data.written import write_examples
+
+    recipe = Recipe(options["length"], options["pairs"], masking=options["masking"], seed=options["seed"])
+    with _progress() as progress:
+        task = progress.add_task("writing examples", total=None, done="")
+        total = 0
+        for count in write_examples(corpus.folder, recipe, options["duplicates"], workers):
+            total += count
+            progress.update(task, done=str(total))
+    click.echo(f"  examples written ahead: {total}")
+
+
+def _counts(corpus: Corpus) -> Table:
+    from rich.table import Table
+
+    table = Table("", "shards", "documents", "sentences", "tokens", "[UNK]", title=str(corpus.folder))
+    for name, part in (("train", "train"), ("held out", "held_out")):
+        entries = corpus.manifest["shards"][part]
+        totals = {key: sum(entry[key] for entry in entries) for key in ("documents", "sentences", "tokens", "unknown")}
+        share = totals.pop("unknown") / max(totals["tokens"], 1)
+        table.add_row(name, str(len(entries)), *(f"{count:,}" for count in totals.values()), f"{share:.3%}")
+    return table
+
+
+def _histogram(text: TokenText) -> Table:
+    from itertools import pairwise
+
+    import numpy as np
+    from rich.table import Table
+
+    lengths = np.diff(text.sentence_starts)
+    edges = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]
+    counts = np.histogram(lengths, [*edges, max(1024, int(lengths.max()) + 1)])[0]
+    table = Table("tokens in a sentence", "sentences", "", title="lengths (train)")
+    names = [f"{low} – {high - 1}" for low, high in pairwise(edges)] + [f"{edges[-1]} and more"]
+    for name, count in zip(names, counts.tolist(), strict=True):
+        table.add_row(name, f"{count:,}", "█" * round(40 * count / int(counts.max())))
+    return table
+
+
+def _example_tables(corpus: Corpus, recipe: Recipe, count: int) -> list[Table]:
+    import numpy as np
+
+    from heedful.data.examples import ExampleMaker, split_examples
+
+    maker = ExampleMaker(corpus, recipe)
+    return [_example_table(corpus, one) for one in split_examples(maker.take(np.arange(count)))]
+
+
+def _example_table(corpus: Corpus, example: Examples) -> Table:
+    from rich.table import Table
+    from rich.text import Text
+
+    pieces = corpus.tokenizer.vocabulary
+    follows = "" if example.nsp is None else ("B as it stands in the text", "B not in its place")[int(example.nsp[0])]
+    table = Table("position", "piece", "id", "segment", "to predict", title=f"example {example.numbers[0]}  {follows}")
+    wanted = dict(zip(example.masked.tolist(), example.labels.tolist(), strict=True))
+    for position, (number, segment) in enumerate(zip(example.ids.tolist(), example.segments.tolist(), strict=True)):
+        hidden = pieces[wanted[position]] if position in wanted else ""
+        table.add_row(*map(Text, [str(position), pieces[number], str(number), "AB"[segment], hidden]))
+    return table
+
+
+def _progress() -> Progress:
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TextColumn("{task.fields[done]}"))
+    return Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True))
+
+
+def _console() -> Any:
+    from rich.console import Console
+
+    console = Console()
+    return console if console.is_terminal else Console(width=110)

@@ -1,0 +1,96 @@
+"""`heedful embed`: a vector for each line."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.command()
+@click.argument("model", type=click.Path())
+@click.argument("input", type=click.Path(allow_dash=True))
+@click.option("-o", "--output", required=True, type=click.Path(dir_okay=False), help="The file to write.")
+@click.option("--layers", default="-1", show_default=True, help="Layers, by commas: 0 = embeddings, -1 = last.")
+@click.option("--combine", default="concat", show_default=True, help="Join several layers: concat, sum or mean.")
+@click.option("--pooling", help="cls, mean, max, mean-max or last.  [default: the folder's own, else mean]")
+@click.option("--unit", help="sentence, word or token.  [default: sentence; token for jsonl]")
+@click.option("--normalize", is_flag=True, help="Scale every vector to length 1.")
+@click.option("--max-length", type=click.IntRange(min=1), help="Limit in tokens.  [default: the folder's own]")
+@click.option("--format", "kind", help="npy, safetensors or jsonl.  [default: by the ending of the output]")
+@click.option("--truncate", default="warn", show_default=True, help="Texts over the limit: warn or error.")
+@click.option("--field", default="text", show_default=True, help="The field to read of a .jsonl input.")
+@click.option("--restart", is_flag=True, help="Throw away an unfinished output instead of continuing it.")
+@click.option("--device", help="cpu, cuda, cuda:1 …  [default: a GPU if there is one]")
+def command(
+    model: str,
+    input: str,
+    output: str,
+    layers: str,
+    combine: str,
+    pooling: str | None,
+    unit: str | None,
+    normalize: bool,
+    max_length: int | None,
+    kind: str | None,
+    truncate: str,
+    field: str,
+    restart: bool,
+    device: str | None,
+) -> None:
+    """A vector for each line of INPUT (a text file, .jsonl, either .gz, or - for standard input).
+
+    The output is streamed to disk. Interrupted, by Ctrl-C or worse, the same command goes on where it stopped.
+
+    \b
+    Examples:
+      heedful embed MODEL lines.txt -o vectors.npy
+      heedful embed MODEL lines.txt -o features.npy --layers -1,-2,-3,-4 --combine sum
+      heedful embed MODEL lines.txt -o words.safetensors --unit word
+      heedful embed MODEL lines.txt -o tokens.jsonl --layers -1,-2
+      zcat lines.gz | heedful embed MODEL - -o vectors.npy --normalize
+    """
+    from heedful.cli.progress import progress_bar
+    from heedful.inference.embed_file import embed_file
+    from heedful.inference.load import load
+    from heedful.text.documents import count_texts, read_texts
+
+    kind = kind or _kind_of(output)
+    embedder = load(model, device)
+    for note in embedder.folder.notes:
+        click.echo(f"note: {note}", err=True)
+    wanted = embedder.features(
+        layer_list(layers), combine, pooling, unit or ("token" if kind == "jsonl" else "sentence"), normalize
+    )
+    total = None if input == "-" else count_texts(input)
+    with progress_bar("embedding", total, "texts") as advance:
+        result = embed_file(
+            embedder,
+            read_texts(input, field),
+            output,
+            wanted,
+            kind=kind,
+            max_length=max_length,
+            truncate=truncate,
+            restart=restart,
+            on_progress=lambda p: advance(p.texts, p.texts - p.resumed),
+        )
+    if result.resumed:
+        click.echo(f"continued after {result.resumed:,} texts", err=True)
+    if result.truncated:
+        limit = embedder.limit(max_length)
+        click.echo(f"warning: {result.truncated:,} texts were longer than {limit} tokens and were cut", err=True)
+    new, seconds = result.texts - result.resumed, max(result.seconds, 1e-9)
+    speed = f"{new / seconds:,.1f} texts/s, {result.tokens / seconds:,.0f} tokens/s"
+    click.echo(f"{output}: {result.texts:,} texts in {seconds:.1f} s ({speed})", err=True)
+
+
+def layer_list(text: str) -> list[int]:
+    """The numbers in `-1,-2`; anything else is a usage error."""
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is not a list of numbers such as -1,-2", param_hint="--layers") from None
+
+
+def _kind_of(output: str) -> str:
+    ending = output.rsplit(".", 1)[-1]
+    return ending if ending in ("safetensors", "jsonl") else "npy"

@@ -1,0 +1,43 @@
+"""`heedful fill`: the most probable words for every [MASK]."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.command()
+@click.argument("model", type=click.Path())
+@click.argument("text")
+@click.option("--pair", help="A second text, after the first.")
+@click.option("--top", default=5, show_default=True, type=click.IntRange(min=1), help="Guesses for each [MASK].")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(model: str, text: str, pair: str | None, top: int, as_json: bool) -> None:
+    """The most probable words for every [MASK] in TEXT, with their probabilities.
+
+    Several are guessed one by one: no guess knows of the others.
+
+    \b
+    Examples:
+      heedful fill MODEL "The capital of France is [MASK]."
+      heedful fill MODEL "北京是中国的首[MASK]。" --top 3
+      heedful fill MODEL "Where is the [MASK]?" --pair "It is on the [MASK]." --json
+    """
+    import json
+    from dataclasses import asdict
+
+    from heedful.inference.fill_mask import fill_mask
+    from heedful.inference.load import load
+    from heedful.inference.masked_lm import MaskedLm, load_mlm_head
+
+    loaded = load(model)
+    lm = MaskedLm(loaded.encoder, load_mlm_head(loaded.folder).to(loaded.device), loaded.tokenizer)
+    blanks = fill_mask(lm, text, pair, top)
+    if as_json:
+        answer = {"text": text, "pair": pair, "masks": [asdict(blank) for blank in blanks]}
+        click.echo(json.dumps(answer, ensure_ascii=False))
+        return
+    for number, blank in enumerate(blanks, start=1):
+        if len(blanks) > 1:
+            click.echo(f"[MASK] {number}")
+        for guess in blank.guesses:
+            click.echo(f"{guess.probability:8.4f}  {guess.word}")

@@ -1,0 +1,69 @@
+"""The command line: `heedful VERB …`, one file a verb.
+
+A verb's file imports only click at its top, so that `heedful --help` answers at once; what a verb needs is imported
+when it runs.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+
+import click
+
+from heedful.errors import HeedfulError
+
+VERBS = ("corpus", "doctor", "embed", "new", "pretrain", "similarity", "tokenizer", "toy", "vectors")
+
+
+class Verbs(click.Group):
+    """Finds a verb in the file of the same name in this folder."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in VERBS:
+            return None
+        command: click.Command = importlib.import_module(f"heedful.cli.{name}").command
+        return command
+
+
+@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(package_name="heedful", prog_name="heedful")
+def cli() -> None:
+    """Attention models on your own text: tokenize, embed, compare, and look inside.
+
+    \b
+    Start here:
+      heedful toy world                                a small bilingual world to try everything on
+      heedful tokenizer train world/documents.*.txt -o tokenizer --vocab-size 2000
+      heedful similarity MODEL "one text" "another"    how alike are they?
+      heedful embed MODEL lines.txt -o vectors.npy     a vector for each line
+    """
+
+
+def main() -> None:
+    """Entry point of the `heedful` command: user errors are printed plainly and exit with 2."""
+    try:
+        cli(standalone_mode=False)
+    except HeedfulError as error:
+        click.echo(f"error: {error}", err=True)
+        sys.exit(2)
+    except click.exceptions.Abort:
+        click.echo("stopped", err=True)
+        sys.exit(130)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except click.exceptions.Exit as done:
+        sys.exit(done.exit_code)
+    except BrokenPipeError:
+        # The reader of our output has gone (`| head`): nothing is left to say, not even at shutdown.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+
+
+if __name__ == "__main__":
+    main()

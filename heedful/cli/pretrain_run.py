@@ -1,0 +1,227 @@
+"""The composition of a pretraining run: corpus, model, objective, trainer, evaluation, and what is left at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from torch import nn
+
+from heedful.checkpoints.bert_folder import load_bert_for_pretraining, save_bert
+from heedful.checkpoints.folder import read_folder
+from heedful.cli.model_card import write_card
+from heedful.cli.pretrain_plan import Plan, batch_size_of, parse_budget, parse_phases, steps_of
+from heedful.cli.training_display import TrainingDisplay
+from heedful.config import from_mapping, read_toml, to_mapping
+from heedful.data.corpus import Corpus
+from heedful.data.examples import ExampleMaker, Recipe
+from heedful.data.ngrams import NgramBaselines
+from heedful.data.source import Phase, PretrainingSource, held_out_portions
+from heedful.errors import HeedfulError
+from heedful.models.bert import BertConfig, BertForPretraining, initialise, sized
+from heedful.tasks.pretraining import evaluate, pretraining_losses
+from heedful.training.budget import seconds_per_step
+from heedful.training.events import Note, Outcome
+from heedful.training.run_folder import RunFolder
+from heedful.training.trainer import Hooks, Trainer
+from heedful.training.training_config import TrainingConfig
+from heedful.views.report import write_report
+
+# The part of a time budget that is kept for evaluations and checkpoints.
+RESERVE = 0.05
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of `heedful pretrain`."""
+
+    corpus: str
+    output: str
+    size: str = "mini"
+    fields: tuple[str, ...] = ()
+    start: str | None = None
+    budget: str = "30m"
+    phases: str = "128:100%"
+    batch_size: int = 32
+    portions: int = 1
+    masking: str = "token"
+    pairs: str = "nsp"
+    learning_rate: float = 1e-4
+    warmup: float = 0.1
+    weight_decay: float = 0.01
+    clip: float = 1.0
+    dropout: float | None = None
+    seed: int = 0
+    eval_every: int = 500
+    checkpoint_every: int = 500
+    resume: bool = False
+
+
+def pretrain(options: Options) -> Outcome:
+    """Train as the options say, showing progress; gives how it ended."""
+    corpus = Corpus.open(options.corpus)
+    run = RunFolder(options.output)
+    with TrainingDisplay() as display:
+        plan = plan_for(options, corpus)
+        model = fresh_model(plan)
+        stored = read_toml(Plan, run.config) if options.resume and run.config.exists() else None
+        plan = plan.with_steps(_steps(plan, corpus, model, stored, display))
+        held_out = HeldOut(plan, corpus, display) if corpus.held_out.documents else None
+        hooks = Hooks(
+            evaluate=held_out.evaluate if held_out else None,
+            on_event=display.show,
+            save_model=lambda folder: _save(model, folder, plan, corpus, held_out),
+        )
+        trainer = Trainer(model, pretraining_losses, plan.source(corpus), plan.training, options.output, hooks, plan)
+        outcome = trainer.run(options.resume)
+        report = write_report(run.path)
+    display.console.print(f"{outcome}\nreport: {report}", markup=False, highlight=False)
+    if outcome.finished:
+        display.console.print(f"model:  {run.model}", markup=False, highlight=False)
+    return outcome
+
+
+def plan_for(options: Options, corpus: Corpus) -> Plan:
+    """The plan of the options, with a single step in each phase as long as the budget is not worked out."""
+    parse_budget(options.budget)
+    phases = parse_phases(options.phases)
+    lengths, shares = zip(*phases, strict=True)
+    steps = (1,) * len(phases)
+    return Plan(
+        corpus=options.corpus,
+        budget=options.budget,
+        lengths=lengths,
+        shares=shares,
+        batch_sizes=tuple(batch_size_of(n, lengths[0], options.batch_size) for n in lengths),
+        steps=steps,
+        recipe=from_mapping(
+            Recipe,
+            {"max_length": lengths[0], "pairs": options.pairs, "masking": options.masking, "seed": options.seed},
+            "options",
+        ),
+        training=TrainingConfig(
+            steps=len(steps),
+            learning_rate=options.learning_rate,
+            warmup=options.warmup,
+            weight_decay=options.weight_decay,
+            clip=options.clip,
+            portions=options.portions,
+            seed=options.seed,
+            eval_every=options.eval_every,
+            checkpoint_every=options.checkpoint_every,
+        ),
+        model=_model_config(options, corpus, max(lengths)),
+        start=options.start,
+    )
+
+
+def fresh_model(plan: Plan) -> BertForPretraining:
+    """The model as training finds it: random weights, or those of a folder."""
+    if plan.start is not None:
+        model = load_bert_for_pretraining(read_folder(plan.start), plan.training.seed)
+        _set_dropout(model, plan.model)
+        return model
+    model = BertForPretraining(plan.model)
+    initialise(model, plan.model, plan.training.seed)
+    return model
+
+
+class HeldOut:
+    """Evaluation on held-out documents, beside what counting alone reaches on the very same tokens."""
+
+    def __init__(self, plan: Plan, corpus: Corpus, display: TrainingDisplay) -> None:
+        self.examples: ExampleMaker = plan.held_out(corpus)
+        self.size = plan.batch_sizes[-1]
+        self.most = min(plan.evaluated_examples, len(self.examples))
+        display.show(Note("counting words for the unigram and bigram baselines"))
+        batches = (self.examples.take(np.arange(i, min(i + 64, self.most))) for i in range(0, self.most, 64))
+        scores = NgramBaselines(corpus).score(batches)
+        self.baselines = {
+            "unigram_loss": scores.unigram_loss,
+            "bigram_loss": scores.bigram_loss,
+            "bigram_accuracy": scores.bigram_accuracy,
+        }
+        self.last: Mapping[str, float] = {}
+
+    def evaluate(self, model: nn.Module) -> Mapping[str, float]:
+        """The numbers of both objectives, and the baselines."""
+        assert isinstance(model, BertForPretraining)
+        self.last = {**evaluate(model, held_out_portions(self.examples, self.size, self.most)), **self.baselines}
+        return self.last
+
+
+def _model_config(options: Options, corpus: Corpus, longest: int) -> BertConfig:
+    if options.start is not None:
+        folder = read_folder(options.start)
+        if options.fields:
+            raise HeedfulError("--set does not go with --from", remedy="the shape is that of the folder")
+        if folder.tokenizer is not None:
+            corpus.check_vocabulary(folder.tokenizer)
+        config = folder.model_config
+    else:
+        values = to_mapping(sized(options.size, corpus.tokenizer.vocab_size))
+        config = from_mapping(BertConfig, {**values, **_fields(options.fields)}, "--set")
+    if options.dropout is not None:
+        config = replace(config, hidden_dropout_prob=options.dropout, attention_probs_dropout_prob=options.dropout)
+    if longest > config.max_position_embeddings:
+        raise HeedfulError(
+            f"examples of {longest} tokens are longer than the model's {config.max_position_embeddings} positions",
+            remedy="use shorter phases, or --set max_position_embeddings=…",
+        )
+    return config
+
+
+def _fields(settings: tuple[str, ...]) -> dict[str, Any]:
+    """Read FIELD=VALUE pairs by the types of the config's fields."""
+    kinds: dict[str, type] = {"int": int, "float": float, "str": str}
+    types = {f.name: kinds[str(f.type)] for f in fields(BertConfig)}
+    values: dict[str, Any] = {}
+    for setting in settings:
+        name, equals, value = setting.partition("=")
+        try:
+            values[name] = types.get(name, str)(value)
+        except ValueError:
+            equals = ""
+        if not equals:
+            raise HeedfulError(f"--set {setting} is not understood", remedy="write FIELD=VALUE, as hidden_size=192")
+    return values
+
+
+def _set_dropout(model: BertForPretraining, config: BertConfig) -> None:
+    """A folder's weights under this config, which may differ from the folder's in dropout only."""
+    model.encoder.config = config
+    for module in model.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = config.hidden_dropout_prob
+    for layer in model.encoder.layers:
+        layer.attention.dropout = config.attention_probs_dropout_prob  # type: ignore[union-attr]
+
+
+def _steps(
+    plan: Plan, corpus: Corpus, model: nn.Module, stored: Plan | None, display: TrainingDisplay
+) -> tuple[int, ...]:
+    """The steps of each phase; a run that is resumed keeps the ones it was started with."""
+    if stored is not None and (stored.budget, stored.shares) == (plan.budget, plan.shares):
+        return stored.steps
+
+    def measured() -> list[float]:
+        display.show(Note(f"measuring a few steps to see how many fit into {plan.budget}"))
+        sources = [
+            PretrainingSource([Phase(plan.examples(corpus, n), 1, size)])
+            for n, size in zip(plan.lengths, plan.batch_sizes, strict=True)
+        ]
+        return [seconds_per_step(model, pretraining_losses, one, plan.training) / (1 - RESERVE) for one in sources]
+
+    tokens = [n * size for n, size in zip(plan.lengths, plan.batch_sizes, strict=True)]
+    steps = steps_of(parse_budget(plan.budget), plan.shares, tokens, measured)
+    listed = ", ".join(f"{s:,} of {n} tokens" for n, s in zip(plan.lengths, steps, strict=True))
+    display.show(Note(f"steps: {listed}"))
+    return tuple(steps)
+
+
+def _save(model: BertForPretraining, folder: Path, plan: Plan, corpus: Corpus, held_out: HeldOut | None) -> None:
+    save_bert(model, folder, corpus.tokenizer, overwrite=True)
+    write_card(folder, plan, corpus, held_out.last if held_out else {})

@@ -1,0 +1,81 @@
+"""`heedful score`: how natural does a model find each line?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from heedful.errors import HeedfulError
+
+if TYPE_CHECKING:
+    from heedful.inference.pseudo_perplexity import Score
+
+
+@click.command()
+@click.argument("model", type=click.Path())
+@click.argument("input", type=click.Path(allow_dash=True))
+@click.option("--max-length", type=click.IntRange(min=3), help="Limit in tokens.  [default: the model's positions]")
+@click.option("--field", default="text", show_default=True, help="The field to read of a .jsonl input.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON lines, the whole as the last one.")
+@click.option("--device", help="cpu, cuda, cuda:1 …  [default: a GPU if there is one]")
+def command(model: str, input: str, max_length: int | None, field: str, as_json: bool, device: str | None) -> None:
+    """The pseudo-perplexity of each line of INPUT (text, .jsonl, either .gz, or - for standard input) and of the whole.
+
+    Every token is hidden in turn and guessed from all the others; the pseudo-perplexity is exp of the mean negative
+    log-probability of the right tokens (Salazar et al., 2020). Lower is more natural. Only models with the same
+    vocabulary can be compared.
+
+    \b
+    Examples:
+      heedful score MODEL lines.txt
+      echo "the cat sat on the mat" | heedful score MODEL -
+      heedful score MODEL lines.txt --json > scores.jsonl
+    """
+    import sys
+    from contextlib import nullcontext
+
+    from heedful.cli.progress import progress_bar
+    from heedful.inference.load import load
+    from heedful.inference.masked_lm import MaskedLm, load_mlm_head
+    from heedful.inference.pseudo_perplexity import Score, score_texts
+    from heedful.text.documents import count_texts, read_texts
+
+    loaded = load(model, device)
+    lm = MaskedLm(loaded.encoder, load_mlm_head(loaded.folder).to(loaded.device), loaded.tokenizer)
+    total = None if input == "-" else count_texts(input)
+    whole, out = Score(), sys.stdout  # kept, because a bar takes the name over
+    # On a terminal the lines themselves show how far it is.
+    bar = nullcontext(lambda done, new: None) if out.isatty() else progress_bar("scoring", total, "lines")
+    with bar as advance:
+        for number, score in enumerate(score_texts(lm, read_texts(input, field), max_length), start=1):
+            whole += score
+            if score.tokens:
+                click.echo(_line({"line": number}, score, as_json), file=out)
+            advance(number, number)
+    if not whole.tokens:
+        raise HeedfulError("there is no text to score", where=input, remedy="give lines with words in them")
+    click.echo(_line({"whole": True}, whole, as_json), file=out)
+    _warn(whole, max_length or lm.positions)
+
+
+def _line(name: dict[str, Any], score: Score, as_json: bool) -> str:
+    import json
+    import math
+
+    if as_json:
+        perplexity = score.perplexity if math.isfinite(score.perplexity) else None
+        counts = {k: v for k, v in vars(score).items() if k != "loss_sum"}
+        return json.dumps({**name, "perplexity": perplexity, "loss": score.loss, **counts})
+    title = f"line {name['line']}" if "line" in name else f"whole ({score.texts - score.empty:,} lines)"
+    return f"{title:<24} {score.perplexity:14,.3f}   {score.tokens:,} tokens"
+
+
+def _warn(whole: Score, limit: int) -> None:
+    if whole.empty:
+        click.echo(f"{whole.empty:,} empty lines were skipped", err=True)
+    if whole.truncated:
+        click.echo(f"warning: {whole.truncated:,} lines were longer than {limit} tokens and were cut", err=True)
+    if whole.unknown:
+        share = whole.unknown / whole.tokens
+        click.echo(f"warning: {share:.1%} of the tokens are [UNK], which is easily guessed", err=True)

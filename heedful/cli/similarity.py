@@ -1,0 +1,40 @@
+"""`heedful similarity`: how alike are these texts?"""
+
+from __future__ import annotations
+
+import click
+
+
+@click.command()
+@click.argument("model", type=click.Path())
+@click.argument("texts", nargs=-1, required=True)
+@click.option("--layers", default="-1", show_default=True, help="Layers, by commas; several are concatenated.")
+@click.option("--pooling", help="cls, mean, max, mean-max or last.  [default: the folder's own, else mean]")
+@click.option("--json", "as_json", is_flag=True, help="Print the matrix as JSON.")
+def command(model: str, texts: tuple[str, ...], layers: str, pooling: str | None, as_json: bool) -> None:
+    """The cosines of all pairs of TEXTS, as a table.
+
+    \b
+    Examples:
+      heedful similarity MODEL "The weather is lovely." "It is so sunny!" "He drove off."
+      heedful similarity MODEL 中国 美国 苹果
+    """
+    import json
+
+    from heedful.cli.embed import layer_list
+    from heedful.inference.load import load
+
+    if len(texts) < 2:
+        raise click.UsageError("give two texts or more")
+    matrix = load(model).similarity(texts, layers=layer_list(layers), pooling=pooling)
+    if as_json:
+        rows = [[round(float(x), 6) for x in row] for row in matrix]
+        click.echo(json.dumps({"texts": texts, "cosine": rows}, ensure_ascii=False))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("", *(str(i + 1) for i in range(len(texts))), box=None)
+    for number, (text, row) in enumerate(zip(texts, matrix, strict=True), start=1):
+        table.add_row(f"{number}  {text}", *(f"{x:.4f}" for x in row))
+    Console().print(table)

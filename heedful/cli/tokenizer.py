@@ -1,0 +1,135 @@
+"""`heedful tokenizer`: train a vocabulary on one's own text, and look at what it does to a text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+    from rich.table import Table
+    from tokenizers import Encoding
+
+
+@click.group()
+def command() -> None:
+    """Train a tokenizer on your own text, or see how one cuts a text into pieces."""
+
+
+@command.command()
+@click.argument("files", nargs=-1, required=True, metavar="FILES…")
+@click.option("-o", "--output", required=True, metavar="DIR", help="Folder for the tokenizer's files.")
+@click.option(
+    "--kind",
+    type=click.Choice(["wordpiece", "bpe"]),
+    default="wordpiece",
+    show_default=True,
+    help="BERT's ## pieces, or pairs of bytes.",
+)
+@click.option("--vocab-size", type=click.IntRange(min=1), default=30522, show_default=True, help="Pieces at most.")
+@click.option("--cased", is_flag=True, help="Keep capitals and accents.")
+@click.option("--field", default="text", show_default=True, help="Field of JSON lines that holds the text.")
+@click.option("--alphabet", type=click.IntRange(min=1), help="Single characters at most; rarer ones become [UNK].")
+@click.option(
+    "--max-length",
+    type=click.IntRange(min=1),
+    default=512,
+    show_default=True,
+    help="Longest input, noted in the files.",
+)
+def train(
+    files: tuple[str, ...],
+    output: str,
+    kind: Literal["wordpiece", "bpe"],
+    vocab_size: int,
+    cased: bool,
+    field: str,
+    alphabet: int | None,
+    max_length: int,
+) -> None:
+    """Learn a vocabulary from FILES: plain text or JSON lines, packed with gzip or not.
+
+    The same text always gives the same files, byte for byte.
+
+    \b
+    Examples:
+      heedful tokenizer train book.txt -o tokenizer --vocab-size 8000
+      heedful tokenizer train wiki.jsonl.gz -o tokenizer --kind bpe --cased
+      heedful tokenizer train reviews.jsonl -o tokenizer --field body
+    """
+    from heedful.text import tokenizer_training
+
+    with _progress() as progress:
+        reading = progress.add_task("reading lines", total=None)
+        learning = progress.add_task("learning pieces", total=vocab_size, visible=False)
+        tokenizer = tokenizer_training.train(
+            _watched(_lines(files, field), progress, reading),
+            kind,
+            vocab_size,
+            cased=cased,
+            alphabet_size=alphabet,
+            on_piece=lambda pieces: progress.update(learning, completed=pieces, visible=True),
+        )
+    tokenizer.model_max_length = max_length
+    tokenizer.save(output)
+    click.echo(f"{output}: {kind}, {tokenizer.vocab_size} pieces")
+
+
+@command.command()
+@click.argument("folder", metavar="DIR")
+@click.argument("text")
+@click.option("--pair", metavar="TEXT", help="A second text, as in [CLS] A [SEP] B [SEP].")
+def show(folder: str, text: str, pair: str | None) -> None:
+    """Show the pieces of TEXT with their ids, character offsets and word numbers.
+
+    \b
+    Examples:
+      heedful tokenizer show tokenizer "Unaffable 中文 😀"
+      heedful tokenizer show MODEL "Who wrote it?" --pair "Lu Xun wrote it."
+    """
+    from rich.console import Console
+
+    from heedful.text.tokenizer import Tokenizer
+
+    Console().print(_table(Tokenizer.load(folder).encode(text, pair), (text, pair or "")))
+
+
+def _lines(files: Iterable[str], field: str) -> Iterator[str]:
+    from heedful.text.documents import read_documents
+
+    for file in files:
+        for document in read_documents(file, field):
+            yield from document
+
+
+def _progress() -> Progress:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    console = Console(stderr=True)
+    return Progress(*columns, console=console, disable=not console.is_terminal)
+
+
+def _watched(lines: Iterable[str], progress: Progress, task: TaskID) -> Iterator[str]:
+    number = 0
+    for number, line in enumerate(lines, start=1):
+        yield line
+        if number % 1000 == 0:
+            progress.update(task, completed=number)
+    progress.update(task, completed=number, total=number)
+
+
+def _table(encoding: Encoding, sides: tuple[str, str]) -> Table:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table("piece", "id", "text", "offsets", "word", "side")
+    rows = zip(encoding.tokens, encoding.ids, encoding.offsets, encoding.word_ids, encoding.sequence_ids, strict=True)
+    for piece, number, (start, end), word, side in rows:
+        # A special token stands nowhere in the text.
+        place = [] if side is None else [sides[side][start:end], f"{start}–{end}", str(word), "AB"[side]]
+        table.add_row(*map(Text, [piece, str(number), *place]))
+    return table

@@ -1,0 +1,66 @@
+"""What a training run shows on the terminal: a line that moves, evaluations and notes above it."""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn
+
+from heedful.cli.progress import clock
+from heedful.training.events import Evaluated, Event, Note
+from heedful.training.events import Progress as Step
+
+# Where nobody watches the line move (a log file), a line now and then is enough.
+SECONDS_BETWEEN_LINES = 15.0
+
+
+class TrainingDisplay:
+    """Shows the events of a trainer; give its `show` to the trainer as `on_event`."""
+
+    def __init__(self) -> None:
+        self.console = Console(stderr=True)
+        columns = (
+            TextColumn("step {task.completed:,.0f}/{task.total:,.0f}"),
+            BarColumn(),
+            TextColumn("{task.fields[text]}"),
+        )
+        self._bar = Progress(*columns, console=self.console, disable=not self.console.is_terminal)
+        self._task = self._bar.add_task("", total=1, text="")
+        self._last_line = 0.0
+
+    def __enter__(self) -> TrainingDisplay:
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bar.stop()
+
+    def show(self, event: Event) -> None:
+        """Show one event."""
+        if isinstance(event, Note):
+            self.console.print(event.text, markup=False, highlight=False)
+        elif isinstance(event, Evaluated):
+            numbers = "  ".join(f"{name} {value:.4g}" for name, value in event.metrics.items())
+            best = "  (best so far)" if event.best else ""
+            self.console.print(f"after step {event.step:,}: {numbers}{best}", markup=False, highlight=False)
+        else:
+            self._step(event)
+
+    def _step(self, event: Step) -> None:
+        text = describe(event)
+        self._bar.update(self._task, completed=event.step, total=event.steps, text=text)
+        due = time.monotonic() - self._last_line > SECONDS_BETWEEN_LINES
+        if not self.console.is_terminal and (due or event.step == event.steps):
+            self._last_line = time.monotonic()
+            self.console.print(f"step {event.step:,}/{event.steps:,}  {text}", markup=False, highlight=False)
+
+
+def describe(event: Step) -> str:
+    """Losses, speed, padding and the time left of a step."""
+    losses = "  ".join(f"{name} {value:.3f}" for name, value in event.losses.items())
+    speed = f"{event.tokens_per_second:,.0f} tokens/s"
+    return f"{losses}  {speed}  padding {event.padding:.0%}  {clock(event.seconds_left)} left"

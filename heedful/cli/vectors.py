@@ -1,0 +1,28 @@
+"""`heedful vectors`: the static word matrix of a model, for use elsewhere."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.command()
+@click.argument("model", type=click.Path())
+@click.option(
+    "-o", "--output", required=True, type=click.Path(dir_okay=False), help="The file: .npy, or word2vec text."
+)
+def command(model: str, output: str) -> None:
+    """Export the token embeddings: one vector for each piece of the vocabulary.
+
+    A name that ends in .npy gives the matrix, with the pieces one a line in NAME.vocab.txt beside it; any other name
+    gives the text format of word2vec (a line `pieces width`, then a piece and its numbers a line).
+
+    \b
+    Examples:
+      heedful vectors MODEL -o vectors.txt
+      heedful vectors MODEL -o vectors.npy
+    """
+    from heedful.inference.load import load
+    from heedful.inference.static_vectors import write_static_vectors
+
+    rows, width = write_static_vectors(load(model), output)
+    click.echo(f"{output}: {rows:,} pieces, {width} numbers each", err=True)

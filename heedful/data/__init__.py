@@ -1,0 +1,1 @@
+"""From encoded texts to batches."""

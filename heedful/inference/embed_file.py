@@ -1,0 +1,151 @@
+"""Texts in, a file of vectors out: streamed, and continued where an earlier attempt was interrupted."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass, field, replace
+from hashlib import blake2b
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from heedful.errors import HeedfulError
+from heedful.inference.embedder import Chunk, Embedder
+from heedful.inference.features import Features
+from heedful.inference.vector_file import FORMATS, VectorFile
+
+# How often what is written is brought to the disk, in seconds: the most that a kill can cost.
+COMMIT_EVERY = 2.0
+TRUNCATE = ("warn", "error")
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far an output has come."""
+
+    resumed: int  # texts that an earlier attempt had done
+    texts: int
+    truncated: int
+    tokens: int = 0  # computed by this attempt
+    seconds: float = 0.0
+    started: float = field(default_factory=time.perf_counter, repr=False)
+
+    def after(self, chunk: Chunk) -> Progress:
+        """The progress once `chunk` is done too."""
+        return replace(
+            self,
+            texts=self.texts + len(chunk.texts),
+            truncated=self.truncated + chunk.truncated,
+            tokens=self.tokens + chunk.tokens,
+            seconds=time.perf_counter() - self.started,
+        )
+
+
+def embed_file(
+    model: Embedder,
+    texts: Iterable[str],
+    path: str | Path,
+    wanted: Features,
+    *,
+    kind: str = "npy",
+    max_length: int | None = None,
+    truncate: str = "warn",
+    restart: bool = False,
+    on_progress: Callable[[Progress], None] = lambda progress: None,
+) -> Progress:
+    """Write the vectors of `texts` to `path` as npy, safetensors or jsonl; `truncate="error"` refuses long texts."""
+    _check(kind, wanted, truncate)
+    width = wanted.width(model.encoder.config)
+    request = _request(model, wanted, kind, model.limit(max_length))
+    target = VectorFile(Path(path), kind, width, wanted.unit != "sentence", request, restart)
+    digest = blake2b()
+    source = iter(texts)
+    done = _skip_done(source, target, digest)
+    progress = Progress(resumed=done, texts=done, truncated=target.done.get("truncated", 0))
+    with target as file:
+        committed = time.monotonic()
+        # A resumed output is the same to the last bit, so its last few texts go the way they would have gone.
+        for chunk in model.chunks(source, wanted, max_length, shortcut=False):
+            if truncate == "error":
+                _refuse_truncation(chunk, progress.texts, model.limit(max_length))
+            lines = extract_features_lines(chunk, progress.texts, model, wanted) if kind == "jsonl" else None
+            file.append(chunk, lines)
+            _feed(digest, chunk.texts)
+            progress = progress.after(chunk)
+            on_progress(progress)
+            if time.monotonic() - committed > COMMIT_EVERY:
+                file.commit(progress.texts, digest.hexdigest(), progress.truncated)
+                committed = time.monotonic()
+        if not progress.texts:
+            file.forget()
+            raise HeedfulError("there are no texts in the input", remedy="give at least one line")
+        file.finish()
+    return progress
+
+
+def extract_features_lines(chunk: Chunk, first: int, model: Embedder, wanted: Features) -> Iterator[str]:
+    """A chunk's token vectors in the layout of Google's extract_features: every token with the values of each layer."""
+    vocabulary = model.tokenizer.vocabulary
+    for number, (pieces, vectors) in enumerate(zip(chunk.pieces, chunk.vectors, strict=True), start=first):
+        by_layer = vectors.reshape(len(vectors), len(wanted.layers), -1).astype(float).round(6).tolist()
+        features = [
+            {
+                "token": vocabulary[piece],
+                "layers": [{"index": i, "values": v} for i, v in zip(wanted.layers, values, strict=True)],
+            }
+            for piece, values in zip(pieces.ids, by_layer, strict=True)
+        ]
+        yield json.dumps({"linex_index": number, "features": features}, ensure_ascii=False) + "\n"
+
+
+def _check(kind: str, wanted: Features, truncate: str) -> None:
+    if kind not in FORMATS:
+        raise HeedfulError(f"no format is called {kind!r}", remedy=f"choose one of {', '.join(FORMATS)}")
+    if truncate not in TRUNCATE:
+        raise HeedfulError(f"truncate is {truncate!r}", remedy=f"choose one of {', '.join(TRUNCATE)}")
+    if kind == "jsonl" and (wanted.unit != "token" or wanted.combine != "concat"):
+        raise HeedfulError(
+            "jsonl holds every token and every layer by itself",
+            remedy="use it with unit token and without combining, or choose npy or safetensors",
+        )
+
+
+def _request(model: Embedder, wanted: Features, kind: str, limit: int) -> dict[str, Any]:
+    """What makes an output the same one: settings and model."""
+    weights = sorted(model.folder.weights.glob("*.safetensors"))
+    return {
+        "features": {**asdict(wanted), "layers": list(wanted.layers)},
+        "format": kind,
+        "max_length": limit,
+        "model": [[str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns] for file in weights],
+    }
+
+
+def _skip_done(source: Iterator[str], target: VectorFile, digest: blake2b) -> int:
+    """Pass over the texts that are done already, after making sure that they are the same texts."""
+    done: int = target.done.get("texts", 0)
+    for text in islice(source, done):
+        _feed(digest, [text])
+    if done and digest.hexdigest() != target.done["digest"]:
+        raise HeedfulError(
+            "the input is not the one of the unfinished output",
+            where=target.partial,
+            remedy="give the same input, or start over with --restart",
+        )
+    return done
+
+
+def _feed(digest: blake2b, texts: Iterable[str]) -> None:
+    digest.update("".join(f"{text}\n" for text in texts).encode())
+
+
+def _refuse_truncation(chunk: Chunk, first: int, limit: int) -> None:
+    for number, pieces in enumerate(chunk.pieces, start=first + 1):
+        if pieces.truncated:
+            raise HeedfulError(
+                f"text {number} is longer than {limit} tokens",
+                where=f"text {number}: {chunk.texts[number - first - 1][:60]!r} …",
+                remedy="shorten it, raise --max-length, or allow cutting with --truncate warn",
+            )

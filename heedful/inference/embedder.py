@@ -1,0 +1,209 @@
+"""Vectors of texts from a BERT folder: `heedful.load(folder).embed(texts)`.
+
+Texts are read in chunks. While the workers compute one chunk, the next is tokenized; a chunk's texts are sorted by
+length and cut into flat batches, and its vectors come out in the order of the texts. Memory does not grow with the
+number of texts.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from itertools import chain, islice
+
+import numpy as np
+import torch
+
+from heedful.checkpoints.bert_folder import load_bert
+from heedful.checkpoints.folder import ModelFolder
+from heedful.data.batching import cut_by_tokens, flat_batch
+from heedful.errors import HeedfulError
+from heedful.inference.features import Features, Pieces, Vectors, features_of
+from heedful.inference.workers import worker_pool
+from heedful.nn.packed_linear import can_pack
+from heedful.text.tokenizer import Tokenizer, was_truncated
+
+# A batch of this many tokens keeps a core busy while its states still fit into the cache.
+TOKENS_PER_BATCH = 1024
+# Sentences are small, so many can be sorted together; the words or tokens of a text need a lot more room.
+TEXTS_PER_CHUNK = {"sentence": 1024, "word": 64, "token": 64}
+
+
+class TruncationWarning(UserWarning):
+    """Some texts were longer than the model and lost their right part."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """Consecutive texts, tokenized and cut into batches of text numbers."""
+
+    texts: list[str]
+    pieces: list[Pieces]
+    batches: list[list[int]]
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Consecutive texts with their vectors, in order."""
+
+    texts: list[str]
+    pieces: list[Pieces]
+    vectors: list[Vectors]  # (width,) for a sentence, (units, width) for words and tokens
+
+    @property
+    def tokens(self) -> int:
+        """How many tokens were computed."""
+        return sum(len(p.ids) for p in self.pieces)
+
+    @property
+    def truncated(self) -> int:
+        """How many texts were longer than the limit."""
+        return sum(p.truncated for p in self.pieces)
+
+
+class Embedder:
+    """A BERT with its tokenizer, ready to turn texts into vectors."""
+
+    def __init__(self, folder: ModelFolder, device: str = "cpu") -> None:
+        self.folder = folder
+        self.tokenizer = _tokenizer_of(folder)
+        self.encoder = load_bert(folder).to(device)
+        if device == "cpu" and can_pack():
+            self.encoder.pack()
+        self.device = device
+
+    def embed(
+        self,
+        texts: Sequence[str],
+        layers: Sequence[int] = (-1,),
+        combine: str = "concat",
+        pooling: str | None = None,
+        unit: str = "sentence",
+        normalize: bool = False,
+        max_length: int | None = None,
+    ) -> Vectors | list[Vectors]:
+        """Vectors of texts: an array (texts, width); for words and tokens a list of arrays (units, width).
+
+        layers      hidden layers, 0 = embeddings, -1 = last; nothing above the highest one is computed
+        combine     how several layers are joined: concat, sum, mean
+        pooling     cls, mean, max, mean-max, last; None means the way the folder names, or mean if it names none
+        unit        sentence, word, or token ([CLS] and [SEP] included)
+        normalize   scale vectors to length 1
+        max_length  the limit in tokens, None for the folder's own; what is cut is told by a TruncationWarning
+        """
+        if isinstance(texts, str):
+            raise HeedfulError("texts is a single string", remedy="give a list of texts, such as [text]")
+        wanted = self.features(layers, combine, pooling, unit, normalize)
+        vectors: list[Vectors] = []
+        truncated = 0
+        for chunk in self.chunks(texts, wanted, max_length):
+            vectors += chunk.vectors
+            truncated += chunk.truncated
+        if truncated:
+            message = f"{truncated} of {len(texts)} texts were longer than {self.limit(max_length)} tokens and were cut"
+            warnings.warn(message, TruncationWarning, stacklevel=2)
+        if unit != "sentence":
+            return vectors
+        return np.stack(vectors) if vectors else np.empty((0, wanted.width(self.encoder.config)), np.float32)
+
+    def embed_stream(
+        self,
+        texts: Iterable[str],
+        layers: Sequence[int] = (-1,),
+        combine: str = "concat",
+        pooling: str | None = None,
+        unit: str = "sentence",
+        normalize: bool = False,
+        max_length: int | None = None,
+    ) -> Iterator[Vectors]:
+        """As `embed`, but the vectors of each text come as they are ready: any number of texts in constant memory."""
+        wanted = self.features(layers, combine, pooling, unit, normalize)
+        for chunk in self.chunks(texts, wanted, max_length):
+            yield from chunk.vectors
+
+    def similarity(self, texts: Sequence[str], layers: Sequence[int] = (-1,), pooling: str | None = None) -> Vectors:
+        """The cosines of all pairs of texts, (texts, texts)."""
+        vectors = np.asarray(self.embed(texts, layers=layers, pooling=pooling, normalize=True))
+        return vectors @ vectors.T
+
+    def features(
+        self, layers: Sequence[int], combine: str, pooling: str | None, unit: str, normalize: bool
+    ) -> Features:
+        """What is asked for, checked; pooling None becomes the folder's own."""
+        for layer in layers:
+            self.encoder.layer_number(layer)
+        own = self.folder.sentence.pooling if self.folder.sentence else "mean"
+        return Features(tuple(layers), combine, pooling or own, unit, normalize)
+
+    def limit(self, max_length: int | None) -> int:
+        """The greatest number of tokens of a text: the folder's own, or what is asked for if the model has room."""
+        positions = self.encoder.config.max_position_embeddings
+        if max_length is None:
+            return self.folder.max_length
+        if max_length > positions:
+            raise HeedfulError(
+                f"max_length {max_length} is more than the model's {positions} positions",
+                remedy=f"use at most {positions}",
+            )
+        return max_length
+
+    def chunks(
+        self, texts: Iterable[str], wanted: Features, max_length: int | None = None, shortcut: bool = True
+    ) -> Iterator[Chunk]:
+        """Chunks of consecutive texts with their vectors; where one ends depends on nothing but the texts' number.
+
+        Without the `shortcut` for few texts, a chunk's bits do not depend on what came before it either.
+        """
+        source = self._works(texts, wanted, self.limit(max_length))
+        first = next(source, None)
+        if first is None:
+            return
+        if shortcut and len(first.batches) == 1 and len(first.texts) < TEXTS_PER_CHUNK[wanted.unit]:
+            # A query or two: one batch on all cores, without the cost of starting workers.
+            yield _chunk(first, [self._compute(first, first.batches[0], wanted)])
+            return
+        with worker_pool() as pool:
+            running: deque[tuple[Work, list[Future[list[Vectors]]]]] = deque()
+            for work in chain([first], source):
+                running.append((work, [pool.submit(self._compute, work, batch, wanted) for batch in work.batches]))
+                if len(running) > 1:
+                    yield _finished(*running.popleft())
+            while running:
+                yield _finished(*running.popleft())
+
+    def _works(self, texts: Iterable[str], wanted: Features, limit: int) -> Iterator[Work]:
+        source = iter(texts)
+        while chunk := list(islice(source, TEXTS_PER_CHUNK[wanted.unit])):
+            words = wanted.unit == "word"
+            encodings = self.tokenizer.encode_batch(chunk, limit, offsets=words)
+            pieces = [Pieces(e.ids, e.word_ids if words else [], was_truncated(e)) for e in encodings]
+            yield Work(chunk, pieces, cut_by_tokens([len(p.ids) for p in pieces], TOKENS_PER_BATCH))
+
+    def _compute(self, work: Work, batch: list[int], wanted: Features) -> list[Vectors]:
+        pieces = [work.pieces[i] for i in batch]
+        with torch.inference_mode():
+            flat = flat_batch([p.ids for p in pieces]).to(self.device)
+            return features_of(self.encoder, flat, pieces, wanted)
+
+
+def _tokenizer_of(folder: ModelFolder) -> Tokenizer:
+    if folder.tokenizer is None:
+        raise HeedfulError(
+            "the folder has no tokenizer",
+            where=folder.path,
+            remedy="put its tokenizer.json or vocab.txt beside config.json",
+        )
+    return folder.tokenizer
+
+
+def _finished(work: Work, futures: Sequence[Future[list[Vectors]]]) -> Chunk:
+    return _chunk(work, [future.result() for future in futures])
+
+
+def _chunk(work: Work, results: Sequence[list[Vectors]]) -> Chunk:
+    """Put the vectors of sorted batches back into the order of the texts."""
+    by_text = dict(zip(chain.from_iterable(work.batches), chain.from_iterable(results), strict=True))
+    return Chunk(work.texts, work.pieces, [by_text[i] for i in range(len(work.texts))])

@@ -1,0 +1,101 @@
+"""Features of texts: which layers, how they are joined, and what becomes one vector.
+
+The pure part of `embed`: from an encoder's hidden states of one batch to the vectors of its texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from heedful.errors import HeedfulError
+from heedful.models.bert import Bert, BertConfig
+from heedful.nn.pooling import POOLINGS, pool
+from heedful.schema import Batch
+
+Vectors = NDArray[np.float32]
+
+COMBINATIONS = ("concat", "sum", "mean")
+UNITS = ("sentence", "word", "token")
+
+
+@dataclass(frozen=True)
+class Features:
+    """What to compute for each text."""
+
+    layers: tuple[int, ...] = (-1,)
+    combine: str = "concat"  # how several layers become one vector
+    pooling: str = "mean"  # how the tokens of a sentence, or the pieces of a word, become one vector
+    unit: str = "sentence"  # a vector for the sentence, for each word, or for each token ([CLS] and [SEP] included)
+    normalize: bool = False  # to length 1
+
+    def __post_init__(self) -> None:
+        _check("combine", self.combine, COMBINATIONS)
+        _check("pooling", self.pooling, POOLINGS)
+        _check("unit", self.unit, UNITS)
+        if not self.layers:
+            raise HeedfulError("no layer is asked for", remedy="name at least one, such as -1 for the last")
+
+    def width(self, config: BertConfig) -> int:
+        """The length of one vector."""
+        layers = len(self.layers) if self.combine == "concat" else 1
+        halves = 2 if self.pooling == "mean-max" and self.unit != "token" else 1
+        return config.hidden_size * layers * halves
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """One text as the model sees it."""
+
+    ids: list[int]
+    words: list[
+        int | None
+    ]  # the number of the word each piece belongs to; None for [CLS] and [SEP]; empty if not asked
+    truncated: bool
+
+
+def features_of(encoder: Bert, batch: Batch, texts: Sequence[Pieces], wanted: Features) -> list[Vectors]:
+    """The vectors of each text of a batch: (width,) for a sentence, (units, width) for words and tokens."""
+    hidden = encoder(batch, hidden=wanted.layers).hidden
+    states = combine([hidden[encoder.layer_number(i)] for i in wanted.layers], wanted.combine)
+    if wanted.unit == "sentence":
+        return list(_finish(pool(states, batch.lengths, wanted.pooling), wanted))
+    if wanted.unit == "word":
+        return _word_vectors(states, texts, wanted)
+    return np.split(_finish(states, wanted), np.cumsum(batch.lengths)[:-1])
+
+
+def combine(layers: Sequence[Tensor], how: str) -> Tensor:
+    """Join the states of several layers: side by side, added, or averaged."""
+    if len(layers) == 1:
+        return layers[0]
+    if how == "concat":
+        return torch.cat(list(layers), dim=-1)
+    total = torch.stack(list(layers)).sum(0)
+    return total / len(layers) if how == "mean" else total
+
+
+def _word_vectors(states: Tensor, texts: Sequence[Pieces], wanted: Features) -> list[Vectors]:
+    """Pool the pieces of every word. [CLS], [SEP] and what belongs to no word are left out."""
+    keep = torch.tensor([word is not None for text in texts for word in text.words], device=states.device)
+    runs = [[len(list(pieces)) for word, pieces in groupby(text.words) if word is not None] for text in texts]
+    lengths = [n for run in runs for n in run]
+    vectors = _finish(pool(states[keep], lengths, wanted.pooling), wanted)
+    return np.split(vectors, np.cumsum([len(run) for run in runs])[:-1])
+
+
+def _finish(vectors: Tensor, wanted: Features) -> Vectors:
+    if wanted.normalize:
+        vectors = torch.nn.functional.normalize(vectors, dim=-1)
+    return vectors.float().cpu().numpy()
+
+
+def _check(name: str, value: str, allowed: Sequence[str]) -> None:
+    if value not in allowed:
+        raise HeedfulError(f"{name} is {value!r}", remedy=f"choose one of {', '.join(allowed)}")

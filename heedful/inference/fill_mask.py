@@ -1,0 +1,67 @@
+"""The most probable words for every [MASK] of a text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tokenizers import Encoding
+from torch import Tensor
+
+from heedful.errors import HeedfulError
+from heedful.inference.masked_lm import MaskedLm
+from heedful.text.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True)
+class Guess:
+    """A piece of the vocabulary for a hidden place."""
+
+    word: str  # as text; a piece that continues a word keeps its mark, as in ##ing
+    id: int
+    probability: float
+
+
+@dataclass(frozen=True)
+class Blank:
+    """A [MASK] and what may stand there, the most probable first."""
+
+    position: int  # of the token, [CLS] being 0
+    guesses: tuple[Guess, ...]
+
+
+def fill_mask(lm: MaskedLm, text: str, pair: str | None = None, top: int = 5) -> list[Blank]:
+    """The `top` guesses for each [MASK] in `text` (and `pair`), in order; each is guessed without knowing the others.
+
+    The probabilities are over the whole vocabulary, special tokens included.
+    """
+    if top < 1:
+        raise HeedfulError(f"top is {top}", remedy="ask for at least one guess")
+    encoding = lm.tokenizer.encode(text, pair)
+    places = [place for place, token in enumerate(encoding.ids) if token == lm.tokenizer.mask_id]
+    _check(lm, encoding, places)
+    found = lm.log_probabilities([encoding.ids], [places], [encoding.type_ids]).exp()
+    return [Blank(place, _best(row, lm.tokenizer, top)) for place, row in zip(places, found, strict=True)]
+
+
+def _best(probabilities: Tensor, tokenizer: Tokenizer, top: int) -> tuple[Guess, ...]:
+    named = probabilities[: tokenizer.vocab_size]  # a model may have more rows than there are pieces
+    values, ids = named.topk(min(top, len(named)))
+    pairs = zip(ids.tolist(), values.tolist(), strict=True)
+    return tuple(Guess(_word(tokenizer, number), number, value) for number, value in pairs)
+
+
+def _word(tokenizer: Tokenizer, number: int) -> str:
+    return tokenizer.decode([number]).strip() or tokenizer.vocabulary[number]
+
+
+def _check(lm: MaskedLm, encoding: Encoding, places: list[int]) -> None:
+    if not places:
+        mask = lm.tokenizer.special_tokens["mask"]
+        raise HeedfulError(f"there is no {mask} in the text", remedy=f"put {mask} where a word is to be guessed")
+    if len(encoding) > lm.positions:
+        raise HeedfulError(
+            f"the text has {len(encoding)} tokens, more than the model's {lm.positions} positions",
+            remedy=f"shorten it to {lm.positions} tokens, of which [CLS] and [SEP] are part",
+        )
+    if max(encoding.type_ids) >= lm.encoder.config.type_vocab_size:
+        raise HeedfulError("this model knows no second text", remedy="leave the pair out")

@@ -1,0 +1,93 @@
+"""What this machine has, and how many threads suit it."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import shutil
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import torch
+
+from heedful.data.batching import flat_batch
+from heedful.inference.workers import worker_pool
+from heedful.models.bert import Bert, initialise, sized
+
+PACKAGES = ("heedful", "torch", "tokenizers", "safetensors", "numpy", "jieba", "transformers")
+
+
+def examine() -> dict[str, str]:
+    """The findings of `heedful doctor`, by name."""
+    found = {"python": platform.python_version(), "system": f"{platform.system()} {platform.machine()}"}
+    found |= {name: _version(name) for name in PACKAGES}
+    found["processor"] = processor()
+    found["cores"] = f"{len(os.sched_getaffinity(0))} usable of {os.cpu_count()}"
+    found["vector instructions"] = torch.backends.cpu.get_cpu_capability()
+    found["GPU"] = torch.cuda.get_device_name() if torch.cuda.is_available() else "none"
+    found["memory"] = memory()
+    found["disk"] = f"{shutil.disk_usage(Path.cwd()).free / 2**30:.1f} GiB free here"
+    found["load"] = f"{os.getloadavg()[0]:.2f} (above 0.7 the figures below are too low)"
+    found["threads"] = _best_threads()
+    return found
+
+
+def processor() -> str:
+    """The processor's own name, where the system tells it."""
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or "unknown"
+
+
+def memory() -> str:
+    """How much memory there is and how much of it is free."""
+    info = Path("/proc/meminfo")
+    if not info.exists():
+        return "unknown"
+    sizes = {line.split(":")[0]: int(line.split()[1]) for line in info.read_text().splitlines()}
+    return f"{sizes['MemAvailable'] / 2**20:.1f} GiB free of {sizes['MemTotal'] / 2**20:.1f}"
+
+
+def _version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def _best_threads() -> str:
+    """Time a small BERT with 1, 2, 4 … threads, each thread with batches of its own."""
+    before = torch.get_num_threads()
+    model = Bert(sized("mini", 1000)).eval()
+    initialise(model, model.config, seed=0)
+    speeds: dict[int, float] = {}
+    threads = 1
+    while threads <= before:
+        torch.set_num_threads(threads)
+        speeds[threads] = max(_tokens_per_second(model) for _ in range(3))
+        threads *= 2
+    torch.set_num_threads(before)
+    best = max(speeds, key=lambda n: speeds[n])
+    listed = ", ".join(f"{n}: {speed:,.0f} tokens/s" for n, speed in speeds.items())
+    return f"{best} work best ({listed}; a BERT-mini); torch uses {before} now, OMP_NUM_THREADS changes it"
+
+
+def _tokens_per_second(model: Bert) -> float:
+    batch = flat_batch([[7] * 64] * 16)
+    rounds = 8
+
+    def run(pool: ThreadPoolExecutor) -> None:
+        def one(_: int) -> None:
+            with torch.inference_mode():
+                model(batch)
+
+        list(pool.map(one, range(rounds)))
+
+    with worker_pool() as pool:
+        run(pool)  # warms up
+        start = time.perf_counter()
+        run(pool)
+        return rounds * len(batch.ids) / (time.perf_counter() - start)

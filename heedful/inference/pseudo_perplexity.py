@@ -1,0 +1,143 @@
+"""Pseudo-perplexity: Salazar et al., "Masked Language Model Scoring", 2020.
+
+Each token of a text is hidden in turn and predicted from all the others:
+
+    PLL(W) = Σ_t log P(w_t | W without t)        PPPL = exp(−(sum of PLL) / (number of tokens))
+
+A text of n tokens is computed n times, in copies of equal length; logits are made at the hidden places only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import chain, islice
+
+from heedful.data.batching import cut_by_tokens
+from heedful.inference.masked_lm import MaskedLm
+from heedful.inference.workers import worker_pool
+from heedful.text.tokenizer import was_truncated
+
+# A batch of this many tokens keeps a core busy while its states still fit into the cache.
+TOKENS_PER_BATCH = 1024
+# So many tokens of hidden copies are sorted together; with a small model that is about a second of work.
+TOKENS_PER_CHUNK = 65_536
+# The tokenizer works in parallel on this many texts at once.
+TEXTS_PER_CALL = 64
+
+
+@dataclass(frozen=True)
+class Score:
+    """How well a text, or several together, can be guessed token by token."""
+
+    loss_sum: float = 0.0  # negative log-probabilities in nats
+    tokens: int = 0  # without [CLS] and [SEP]
+    unknown: int = 0  # of them [UNK], which is easily guessed
+    texts: int = 0
+    empty: int = 0  # texts without a token
+    truncated: int = 0  # texts that lost their right part
+
+    @property
+    def loss(self) -> float:
+        """The mean over the tokens; not a number where there are none."""
+        return self.loss_sum / self.tokens if self.tokens else math.nan
+
+    @property
+    def perplexity(self) -> float:
+        """exp(loss)."""
+        try:
+            return math.exp(self.loss)
+        except OverflowError:
+            return math.inf
+
+    def __add__(self, other: Score) -> Score:
+        return Score(*(a + b for a, b in zip(vars(self).values(), vars(other).values(), strict=True)))
+
+
+@dataclass(frozen=True)
+class _Text:
+    ids: list[int]  # [CLS] … [SEP]
+    truncated: bool
+
+    @property
+    def places(self) -> range:
+        return range(1, len(self.ids) - 1)
+
+
+# The number of a text in its chunk, and the place that is hidden.
+_Copy = tuple[int, int]
+_Running = tuple[list[_Text], list[list[_Copy]], list[Future[list[float]]]]
+
+
+def score_texts(lm: MaskedLm, texts: Iterable[str], max_length: int | None = None) -> Iterator[Score]:
+    """The score of each text, in order and in constant memory; what is longer than `max_length` tokens is cut.
+
+    Added up, the scores give that of the whole.
+    """
+    limit = lm.positions if max_length is None else min(max_length, lm.positions)
+    running: deque[_Running] = deque()
+    with worker_pool() as pool:
+        for chunk in _chunks(_encoded(lm, texts, limit)):
+            running.append(_start(lm, chunk, pool))
+            if len(running) > 1:
+                yield from _finished(lm, *running.popleft())
+        while running:
+            yield from _finished(lm, *running.popleft())
+
+
+def _encoded(lm: MaskedLm, texts: Iterable[str], limit: int) -> Iterator[_Text]:
+    source = iter(texts)
+    while some := list(islice(source, TEXTS_PER_CALL)):
+        for encoding in lm.tokenizer.encode_batch(some, limit, offsets=False):
+            yield _Text(encoding.ids, was_truncated(encoding))
+
+
+def _chunks(texts: Iterable[_Text]) -> Iterator[list[_Text]]:
+    chunk: list[_Text] = []
+    size = 0
+    for text in texts:
+        chunk.append(text)
+        size += len(text.ids) * max(len(text.places), 1)
+        if size >= TOKENS_PER_CHUNK:
+            yield chunk
+            chunk, size = [], 0
+    if chunk:
+        yield chunk
+
+
+def _start(lm: MaskedLm, chunk: list[_Text], pool: ThreadPoolExecutor) -> _Running:
+    copies = [(number, place) for number, text in enumerate(chunk) for place in text.places]
+    lengths = [len(chunk[number].ids) for number, _ in copies]
+    batches = [[copies[i] for i in batch] for batch in cut_by_tokens(lengths, TOKENS_PER_BATCH)]
+    return chunk, batches, [pool.submit(_losses, lm, chunk, batch) for batch in batches]
+
+
+def _losses(lm: MaskedLm, chunk: Sequence[_Text], copies: Sequence[_Copy]) -> list[float]:
+    """The loss of each hidden token."""
+    mask = lm.tokenizer.mask_id
+    sequences = [[*chunk[n].ids[:place], mask, *chunk[n].ids[place + 1 :]] for n, place in copies]
+    found = lm.log_probabilities(sequences, [[place] for _, place in copies])
+    hidden = [chunk[n].ids[place] for n, place in copies]
+    losses: list[float] = (-found[range(len(hidden)), hidden]).tolist()
+    return losses
+
+
+def _finished(
+    lm: MaskedLm, chunk: list[_Text], batches: list[list[_Copy]], futures: list[Future[list[float]]]
+) -> Iterator[Score]:
+    by_text: list[list[float]] = [[] for _ in chunk]
+    losses = chain.from_iterable(future.result() for future in futures)
+    for (number, _), loss in zip(chain.from_iterable(batches), losses, strict=True):
+        by_text[number].append(loss)
+    for text, own in zip(chunk, by_text, strict=True):
+        yield Score(
+            loss_sum=math.fsum(own),
+            tokens=len(own),
+            unknown=text.ids.count(lm.tokenizer.unk_id),
+            texts=1,
+            empty=int(not own),
+            truncated=int(text.truncated),
+        )

@@ -1,0 +1,1 @@
+"""Pure layers: functions and modules that know no model."""

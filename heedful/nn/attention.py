@@ -1,0 +1,82 @@
+"""Attention: the written-out formula with masks, and the padding-free path that is proved equal to it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from heedful.schema import Group
+
+
+def attend(query: Tensor, key: Tensor, value: Tensor, visible: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """Z = softmax(Q Kᵀ / √d_k) V, written out; gives Z and the weights.
+
+    query (…, T, d_k), key (…, S, d_k), value (…, S, d_v); `visible` broadcasts to (…, T, S) and is True where a
+    query may look. A row that sees nothing gets weights and results of zero.
+    """
+    scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])  # (…, T, S)
+    if visible is None:
+        weights = torch.softmax(scores, dim=-1)
+    else:
+        # Softmax over nothing but -inf is NaN; zero is what "looks at nothing" means.
+        weights = torch.softmax(scores.masked_fill(~visible, -math.inf), dim=-1)
+        weights = torch.where(visible.any(dim=-1, keepdim=True), weights, torch.zeros_like(weights))
+    return weights @ value, weights
+
+
+def padding_visible(lengths: Sequence[int]) -> Tensor:
+    """The padding mask of right-padded sequences: True at the positions that hold a token, (B, 1, 1, S)."""
+    count = torch.tensor(lengths)
+    return (torch.arange(int(count.max()))[None, :] < count[:, None])[:, None, None, :]
+
+
+def causal_visible(length: int) -> Tensor:
+    """The sequence mask of a decoder: position t sees positions 0 … t, (T, T)."""
+    return torch.ones(length, length, dtype=torch.bool).tril()
+
+
+class MultiHeadSelfAttention(nn.Module):
+    """h heads over the tokens of each sequence, concatenated and projected by W^O.
+
+    Works on flat tokens: one product makes queries, keys and values of all of them, and only the attention itself
+    looks at sequences, one dense block for each group of equally long ones.
+    """
+
+    def __init__(self, width: int, heads: int, dropout: float) -> None:
+        super().__init__()
+        self.heads = heads
+        self.dropout = dropout
+        self.qkv = nn.Linear(width, 3 * width)
+        self.out = nn.Linear(width, width)
+
+    def forward(self, x: Tensor, groups: Sequence[Group], rows: Tensor | None = None) -> Tensor:
+        """(N, D) -> (N, D); with `rows` (M,), only the results of these flat rows, (M, D)."""
+        qkv = self.qkv(x)
+        dropout = self.dropout if self.training else 0.0
+        blocks = [self._attend_group(qkv, group, dropout) for group in groups]
+        mixed = blocks[0] if len(blocks) == 1 else torch.cat(blocks)
+        return self.out(mixed if rows is None else mixed[rows])  # type: ignore[no-any-return]
+
+    def weights(self, x: Tensor, groups: Sequence[Group]) -> tuple[Tensor, ...]:
+        """The attention map of every sequence, (H, T, T) each, by the written-out formula."""
+        qkv = self.qkv(x)
+        maps: list[Tensor] = []
+        for group in groups:
+            query, key, value = self._heads_of(qkv, group)
+            maps.extend(attend(query, key, value)[1].unbind(0))
+        return tuple(maps)
+
+    def _attend_group(self, qkv: Tensor, group: Group, dropout: float) -> Tensor:
+        query, key, value = self._heads_of(qkv, group)
+        mixed = F.scaled_dot_product_attention(query, key, value, dropout_p=dropout)  # (b, H, T, d)
+        return mixed.transpose(1, 2).reshape(group.count * group.length, -1)
+
+    def _heads_of(self, qkv: Tensor, group: Group) -> tuple[Tensor, Tensor, Tensor]:
+        rows = qkv[group.start : group.start + group.count * group.length]
+        blocks = rows.view(group.count, group.length, 3, self.heads, -1)  # (b, T, 3, H, d)
+        query, key, value = blocks.permute(2, 0, 3, 1, 4).unbind(0)  # each (b, H, T, d)
+        return query, key, value

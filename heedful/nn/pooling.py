@@ -1,0 +1,33 @@
+"""One vector from many: pooling over the rows of segments of a flat run of vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+POOLINGS = ("cls", "mean", "max", "mean-max", "last")
+
+
+def pool(x: Tensor, lengths: Sequence[int], how: str) -> Tensor:
+    """Pool each run of `lengths` rows of x (N, D) into one row: (B, D), or (B, 2D) for mean-max.
+
+    cls takes the first row of a run and last the last one.
+    """
+    if how == "mean-max":
+        return torch.cat([pool(x, lengths, "mean"), pool(x, lengths, "max")], dim=-1)
+    if not lengths:
+        return x[:0]
+    size = torch.tensor(lengths, device=x.device)
+    if how == "cls":
+        return x[first_rows(lengths).to(x.device)]
+    if how == "last":
+        return x[size.cumsum(0) - 1]
+    return torch.segment_reduce(x, how, lengths=size, axis=0)
+
+
+def first_rows(lengths: Sequence[int]) -> Tensor:
+    """The flat row at which each sequence begins, (B,)."""
+    size = torch.tensor(lengths)
+    return size.cumsum(0) - size

@@ -1,0 +1,69 @@
+"""What travels between the layers of the package.
+
+Dimension letters, used in every shape comment:
+
+    B  sequences in a batch            D  width of a hidden state
+    N  tokens in a flat batch          H  attention heads
+    T  positions of a query side       V  pieces in the vocabulary
+    S  positions of a key side         L  encoder layers        K  labels
+
+A batch has no padding. Its sequences lie one after the other in flat tensors of N tokens:
+
+    lengths   3         2     2
+    ids       a b c     d e   f g        (N,)
+    positions 0 1 2     0 1   0 1        (N,)
+    groups    (0, 1, 3) (3, 2, 2)        start, how many sequences, their common length
+
+Only attention looks at sequences, and it takes each group of equally long neighbours as one dense block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Group:
+    """A run of neighbouring sequences of one length: flat rows start … start + count * length."""
+
+    start: int
+    count: int
+    length: int
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Token sequences, flat. Sorting by length before building one keeps its groups few."""
+
+    ids: Tensor  # (N,)
+    segments: Tensor  # (N,)
+    positions: Tensor  # (N,)
+    lengths: tuple[int, ...]  # B numbers that add up to N
+    groups: tuple[Group, ...]
+
+    def to(self, device: str) -> Batch:
+        """The same batch on another device."""
+        ids, segments, positions = (x.to(device) for x in (self.ids, self.segments, self.positions))
+        return Batch(ids, segments, positions, self.lengths, self.groups)
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """What an encoder gives back: the hidden states and attention maps asked for, by layer number.
+
+    Layer 0 is the embedding output and layer i the output of the i-th encoder layer, as Hugging Face numbers them.
+    Attention maps are numbered 1 … L: map i is the one inside the i-th layer; one (H, T, T) tensor a sequence.
+    """
+
+    hidden: Mapping[int, Tensor]  # layer -> (N, D)
+    attention: Mapping[int, tuple[Tensor, ...]]  # layer -> B tensors (H, T, T)
+
+    @property
+    def last(self) -> Tensor:
+        """The highest hidden state that was asked for."""
+        return self.hidden[max(self.hidden)]

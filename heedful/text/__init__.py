@@ -1,0 +1,1 @@
+"""The text side, without torch: tokenizers, sentences, words, documents."""

@@ -1,0 +1,131 @@
+"""Streaming readers of text: lines, and documents made of lines.
+
+A document is what stands between blank lines of a plain text, or one object of a JSON-lines file. Whatever ends in
+`.gz` is unpacked on the way; `-` is standard input.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from heedful.errors import HeedfulError
+
+
+def read_lines(path: str | Path) -> Iterator[str]:
+    """The lines of a text file without their line ends, one at a time; a byte order mark at the start is dropped."""
+    with _open(path) as stream:
+        for number, raw in enumerate(stream, start=1):
+            if number == 1:
+                raw = raw.removeprefix(b"\xef\xbb\xbf")
+            yield _decode(raw, path, number)
+
+
+def read_documents(path: str | Path, field: str = "text") -> Iterator[list[str]]:
+    """The documents of a plain text or JSON-lines file, each as its lines without the blank ones."""
+    documents = _json_documents(path, field) if is_json_lines(path) else _plain_documents(path)
+    empty = True
+    for document in documents:
+        empty = False
+        yield document
+    if empty:
+        raise HeedfulError("no text in this file", where=_name(path), remedy="give a file that holds text")
+
+
+def read_texts(path: str | Path, field: str = "text") -> Iterator[str]:
+    """One text for each line of a plain file, blank ones included, or for each object of a JSON-lines file."""
+    for number, line in enumerate(read_lines(path), start=1):
+        yield _field_of(line, field, path, number) if is_json_lines(path) else line
+
+
+def count_texts(path: str | Path) -> int:
+    """How many texts `read_texts` will give; the file is read once, but not decoded."""
+    with _open(path) as stream:
+        return sum(1 for _ in stream)
+
+
+def is_json_lines(path: str | Path) -> bool:
+    """Whether the name says JSON lines: `.jsonl` or `.jsonl.gz`."""
+    return str(path).removesuffix(".gz").endswith(".jsonl")
+
+
+def _plain_documents(path: str | Path) -> Iterator[list[str]]:
+    document: list[str] = []
+    for line in read_lines(path):
+        if line.strip():
+            document.append(line)
+        elif document:
+            yield document
+            document = []
+    if document:
+        yield document
+
+
+def _json_documents(path: str | Path, field: str) -> Iterator[list[str]]:
+    for number, line in enumerate(read_lines(path), start=1):
+        if not line.strip():
+            continue
+        parts = _field_of(line, field, path, number).split("\n")
+        document = [part.removesuffix("\r") for part in parts if part.strip()]
+        if document:
+            yield document
+
+
+def _field_of(line: str, field: str, path: str | Path, number: int) -> str:
+    where = f"{_name(path)}:{number}"
+    try:
+        row: Any = json.loads(line)
+    except ValueError as error:
+        raise HeedfulError(f"not valid JSON: {error}", where=where, remedy="put one JSON object on each line") from None
+    if not isinstance(row, dict) or not isinstance(row.get(field), str):
+        names = ", ".join(row) if isinstance(row, dict) else type(row).__name__
+        raise HeedfulError(
+            f"no text under {field!r} in this line (it has: {names})", where=where, remedy="name the field with --field"
+        )
+    text = cast(str, row[field])
+    if "\\ud" in line.lower() and not _is_whole(text):
+        raise HeedfulError("half a surrogate pair in the text", where=where, remedy="write the character as UTF-8")
+    return text
+
+
+def _is_whole(text: str) -> bool:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _decode(raw: bytes, path: str | Path, number: int) -> str:
+    try:
+        return raw.decode("utf-8").removesuffix("\n").removesuffix("\r")
+    except UnicodeDecodeError as error:
+        what = f"not UTF-8: byte 0x{raw[error.start]:02x} at column {error.start + 1}"
+        remedy = "convert the file to UTF-8 (iconv does it)"
+        raise HeedfulError(what, where=f"{_name(path)}:{number}", remedy=remedy) from None
+
+
+def _name(path: str | Path) -> str:
+    return "standard input" if str(path) == "-" else str(path)
+
+
+@contextmanager
+def _open(path: str | Path) -> Iterator[BinaryIO]:
+    if str(path) == "-":
+        yield sys.stdin.buffer
+        return
+    try:
+        with gzip.open(path, "rb") if str(path).endswith(".gz") else Path(path).open("rb") as stream:
+            yield cast(BinaryIO, stream)
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        what = f"broken gzip file: {error}"
+        raise HeedfulError(what, where=_name(path), remedy="fetch or pack the file again") from error
+    except OSError as error:
+        what = f"cannot be read: {error.strerror}"
+        raise HeedfulError(what, where=_name(path), remedy="check the name and the rights") from error

@@ -1,0 +1,164 @@
+"""The tokenizer files of a model folder, as Hugging Face and Google lay them out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import tokenizers
+from tokenizers import normalizers
+
+from heedful.atomic import atomic_file
+from heedful.errors import HeedfulError
+from heedful.text.bert_pipeline import SPECIAL_TOKENS, wordpiece_tokenizer
+
+# Hugging Face writes 1e30 for "no limit".
+NO_LIMIT = 10**9
+_REMEDY = "give a folder or file written by `heedful tokenizer train`, Hugging Face or Google"
+
+
+def read(path: Path, lowercase: bool | None) -> tuple[tokenizers.Tokenizer, dict[str, str], int | None]:
+    """The library's tokenizer, the special tokens by role and the longest input, from a folder or one of its files."""
+    file = _tokenizer_file(path)
+    settings = _settings(file.parent)
+    special_tokens = {role: _token_text(settings.get(f"{role}_token", usual)) for role, usual in SPECIAL_TOKENS.items()}
+    if lowercase is not None:
+        settings["do_lower_case"] = lowercase
+    if file.suffix == ".json":
+        library = _read_json(file, settings)
+    else:
+        library = _read_vocab(file, settings, special_tokens)
+    limit = settings.get("model_max_length")
+    return library, special_tokens, int(limit) if isinstance(limit, int | float) and 0 < limit < NO_LIMIT else None
+
+
+def _tokenizer_file(path: Path) -> Path:
+    if path.is_file():
+        return path
+    for name in ("tokenizer.json", "vocab.txt"):
+        if (path / name).is_file():
+            return path / name
+    what = "no tokenizer.json and no vocab.txt here" if path.is_dir() else "no such file or folder"
+    raise HeedfulError(what, where=path, remedy=_REMEDY)
+
+
+def _settings(folder: Path) -> dict[str, Any]:
+    merged: dict[str, Any] = {}
+    for name in ("special_tokens_map.json", "tokenizer_config.json"):
+        if (folder / name).is_file():
+            merged.update(_json_object(folder / name))
+    return merged
+
+
+def _json_object(file: Path) -> dict[str, Any]:
+    try:
+        value = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise HeedfulError(f"not valid JSON: {error}", where=file, remedy="restore the file") from error
+    if not isinstance(value, dict):
+        raise HeedfulError("not a JSON object", where=file, remedy="restore the file")
+    return value
+
+
+def _token_text(token: Any) -> str:
+    return str(token["content"] if isinstance(token, dict) else token)
+
+
+def _read_json(file: Path, settings: Mapping[str, Any]) -> tokenizers.Tokenizer:
+    try:
+        library = tokenizers.Tokenizer.from_file(str(file))
+    except Exception as error:  # the library raises nothing narrower
+        raise HeedfulError(f"not a tokenizer of the tokenizers library: {error}", where=file, remedy=_REMEDY) from error
+    normalizer = library.normalizer
+    if isinstance(normalizer, normalizers.BertNormalizer):
+        # Where the two files disagree Hugging Face follows tokenizer_config.json, and so do we.
+        normalizer.lowercase = settings.get("do_lower_case", normalizer.lowercase)
+        normalizer.strip_accents = settings.get("strip_accents", normalizer.strip_accents)
+        normalizer.handle_chinese_chars = settings.get("tokenize_chinese_chars", normalizer.handle_chinese_chars)
+    return library
+
+
+def _read_vocab(file: Path, settings: Mapping[str, Any], special_tokens: Mapping[str, str]) -> tokenizers.Tokenizer:
+    vocabulary = _vocabulary(file)
+    for role in ("unk", "cls", "sep"):
+        if special_tokens[role] not in vocabulary:
+            what = f"the vocabulary has no {special_tokens[role]}, which BERT needs"
+            raise HeedfulError(what, where=file, remedy="give BERT's vocab.txt, one piece a line")
+    lowercase = settings.get("do_lower_case")
+    return wordpiece_tokenizer(
+        vocabulary,
+        special_tokens,
+        lowercase=not _has_capitals(vocabulary) if lowercase is None else lowercase,
+        strip_accents=settings.get("strip_accents"),
+        split_chinese=settings.get("tokenize_chinese_chars", True),
+    )
+
+
+def _vocabulary(file: Path) -> dict[str, int]:
+    try:
+        # Universal newlines, but none of the other line ends of Unicode, which are pieces in some vocabularies.
+        pieces = file.read_text(encoding="utf-8").rstrip("\n").split("\n")
+    except UnicodeDecodeError as error:
+        raise HeedfulError(f"not UTF-8: {error}", where=file, remedy=_REMEDY) from error
+    return {piece: number for number, piece in enumerate(pieces)}
+
+
+def _has_capitals(vocabulary: Mapping[str, int]) -> bool:
+    # Only whole words count: Google's lower-casing Chinese vocabulary holds the markers <S> and <T>.
+    return any(piece != piece.lower() for piece in vocabulary if piece.isalpha())
+
+
+def write(
+    folder: Path, library: tokenizers.Tokenizer, special_tokens: Mapping[str, str], model_max_length: int | None
+) -> None:
+    """Write tokenizer.json, its parts (vocab.txt, or vocab.json and merges.txt) and the two settings files."""
+    named = {f"{role}_token": token for role, token in special_tokens.items()}
+    files = {
+        "tokenizer.json": library.to_str(pretty=True),
+        "special_tokens_map.json": _as_json(named),
+        "tokenizer_config.json": _as_json({**named, **_class_settings(library), **_limit(model_max_length)}),
+        **_model_files(json.loads(library.to_str())["model"]),
+    }
+    for name, content in files.items():
+        with atomic_file(folder / name) as file:
+            file.write(content)
+
+
+def _class_settings(library: tokenizers.Tokenizer) -> dict[str, Any]:
+    normalizer = library.normalizer
+    if not isinstance(library.model, tokenizers.models.WordPiece) or not isinstance(
+        normalizer, normalizers.BertNormalizer
+    ):
+        return {"tokenizer_class": "PreTrainedTokenizerFast"}
+    return {
+        "tokenizer_class": "BertTokenizer",
+        "do_lower_case": normalizer.lowercase,
+        "strip_accents": normalizer.strip_accents,
+        "tokenize_chinese_chars": normalizer.handle_chinese_chars,
+    }
+
+
+def _limit(model_max_length: int | None) -> dict[str, int]:
+    return {} if model_max_length is None else {"model_max_length": model_max_length}
+
+
+def _model_files(model: Mapping[str, Any]) -> dict[str, str]:
+    vocabulary: dict[str, int] = model["vocab"]
+    if model["type"] == "WordPiece":
+        pieces = [""] * (max(vocabulary.values()) + 1)
+        for piece, number in vocabulary.items():
+            pieces[number] = piece
+        return {"vocab.txt": "".join(f"{piece}\n" for piece in pieces)}
+    if model["type"] == "BPE":
+        merges = [merge if isinstance(merge, str) else " ".join(merge) for merge in model["merges"]]
+        return {
+            "vocab.json": json.dumps(vocabulary, ensure_ascii=False),
+            "merges.txt": "".join(f"{line}\n" for line in ["#version: 0.2", *merges]),
+        }
+    return {}
+
+
+def _as_json(value: Mapping[str, Any]) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=2) + "\n"

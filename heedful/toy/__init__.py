@@ -1,0 +1,1 @@
+"""The toy world: a small bilingual world that yields data for every task, from a seed."""

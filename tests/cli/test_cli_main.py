@@ -1,0 +1,73 @@
+"""The command line as a whole: quick to start, helpful, and plain about errors."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from heedful.cli.main import VERBS, cli
+
+SLOW = ("torch", "numpy", "tokenizers", "rich", "safetensors", "transformers", "jieba")
+LOADED = f"import json, sys; print(json.dumps([m for m in {SLOW!r} if m in sys.modules]))"
+
+
+def run_python(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, timeout=120)
+
+
+def test_importing_the_package_imports_nothing_slow() -> None:
+    found = run_python(f"import heedful; {LOADED}")
+    assert json.loads(found.stdout) == [], found.stderr
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["embed", "--help"], ["--version"]])
+def test_help_imports_nothing_slow(arguments: list[str]) -> None:
+    program = f"import atexit\n@atexit.register\ndef tell():\n    {LOADED}\nfrom heedful.cli.main import main; main()"
+    found = run_python(program, *arguments)
+    assert found.returncode == 0, found.stderr
+    assert json.loads(found.stdout.splitlines()[-1]) == []
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_has_help_with_an_example(verb: str) -> None:
+    shown = CliRunner().invoke(cli, [verb, "--help"])
+    assert shown.exit_code == 0
+    command = cli.get_command(None, verb)  # type: ignore[arg-type]
+    subverbs = getattr(command, "commands", {})
+    pages = [CliRunner().invoke(cli, [verb, name, "--help"]).output for name in subverbs] or [shown.output]
+    assert all("Example" in page and f"heedful {verb}" in page for page in pages)
+
+
+def test_the_overview_names_every_verb() -> None:
+    shown = CliRunner().invoke(cli, ["--help"]).output
+    assert all(f"\n  {verb} " in shown for verb in VERBS)
+
+
+def heedful(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "heedful", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+
+def test_user_errors_are_plain_and_exit_with_2(tmp_path: Path) -> None:
+    missing = heedful("similarity", tmp_path / "nowhere", "a", "b")
+    assert missing.returncode == 2 and missing.stdout == ""
+    what, where, remedy = missing.stderr.splitlines()
+    assert what.startswith("error: ") and "where:" in where and "nowhere" in where and "remedy:" in remedy
+    unknown = heedful("embbed")
+    assert unknown.returncode == 2 and "Traceback" not in unknown.stderr
+
+
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    program = "import sys; from heedful.cli.main import main; sys.stdout.close = lambda: None; main()"
+    command = [sys.executable, "-c", program, "--help"]
+    writer = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert writer.stdout is not None and writer.stderr is not None
+    writer.stdout.close()
+    assert b"Traceback" not in writer.stderr.read()
+    writer.stderr.close()
+    writer.wait(timeout=60)

@@ -1,0 +1,75 @@
+"""A tiny tokenizer and a tiny random BERT folder, made once; nothing is downloaded."""
+
+# ruff: noqa: E402
+
+from __future__ import annotations
+
+import os
+import random
+import string
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+# Read by OpenMP when torch is imported: threads that wait asleep leave the cores of a busy machine to those who work.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+import torch
+
+import heedful
+from heedful.checkpoints.bert_folder import save_bert
+from heedful.inference.embedder import Embedder
+from heedful.models.bert import BertConfig, BertForPretraining
+from heedful.text.tokenizer import Tokenizer
+
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+LETTERS = [*string.ascii_lowercase, *(f"##{letter}" for letter in string.ascii_lowercase)]
+WORDS = ["the", "cat", "dog", "sees", "love", "##s", "##ing", "un", "##afford", "##able"]
+VOCABULARY = list(dict.fromkeys([*SPECIAL, *LETTERS, *string.digits, *".,!?'", *WORDS, *"中国美苹果我爱北京，。"]))
+
+
+@pytest.fixture(scope="session")
+def tiny_tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
+    """A WordPiece tokenizer of about a hundred pieces, English and Chinese."""
+    folder = tmp_path_factory.mktemp("tokenizer")
+    (folder / "vocab.txt").write_text("".join(f"{piece}\n" for piece in VOCABULARY), encoding="utf-8")
+    return Tokenizer.load(folder)
+
+
+@pytest.fixture(scope="session")
+def tiny_folder(tiny_tokenizer: Tokenizer, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model folder: 3 layers, width 32, 512 positions, random weights and both pretraining heads."""
+    config = BertConfig(
+        vocab_size=tiny_tokenizer.vocab_size,
+        hidden_size=32,
+        num_hidden_layers=3,
+        num_attention_heads=4,
+        intermediate_size=48,
+    )
+    model = BertForPretraining(config)
+    rng = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for parameter in model.parameters():  # biases too: zeros would hide mistakes
+            parameter.normal_(0.0, 0.2, generator=rng)
+    folder = tmp_path_factory.mktemp("models") / "tiny"
+    save_bert(model, folder, tiny_tokenizer)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def tiny(tiny_folder: Path) -> Embedder:
+    """The tiny folder, loaded as users load it."""
+    return heedful.load(tiny_folder, "cpu")
+
+
+@pytest.fixture(scope="session")
+def sentences() -> Callable[[int], list[str]]:
+    """So many texts of mixed length and language, always the same ones."""
+
+    def make(count: int) -> list[str]:
+        rng = random.Random(count)
+        words = ["the", "cat", "loves", "unaffordable", "中国", "苹果。", "42", "zebra!", "🙂", "Łódź"]
+        return [" ".join(rng.choices(words, k=rng.choice([0, 1, 3, 8, 30]))) for _ in range(count)]
+
+    return make

@@ -1,0 +1,30 @@
+"""The worker pool shares out torch's threads and gives them back."""
+
+from __future__ import annotations
+
+import torch
+
+from heedful.inference.workers import MOST_WORKERS, worker_pool
+
+
+def test_each_worker_has_its_share_and_the_caller_gets_all_back() -> None:
+    before = torch.get_num_threads()
+    with worker_pool() as pool:
+        inside = pool.submit(torch.get_num_threads).result()
+    assert inside == before // min(before, MOST_WORKERS)
+    assert torch.get_num_threads() == before
+
+
+def test_pools_may_overlap() -> None:
+    before = torch.get_num_threads()
+    with worker_pool() as one, worker_pool() as other:
+        one.submit(int).result()
+        inside = other.submit(torch.get_num_threads).result()
+    assert inside == before // min(before, MOST_WORKERS)
+    assert torch.get_num_threads() == before
+
+
+def test_work_that_nobody_waits_for_is_dropped() -> None:
+    with worker_pool() as pool:
+        futures = [pool.submit(torch.zeros, 1) for _ in range(1000)]
+    assert all(future.done() for future in futures)

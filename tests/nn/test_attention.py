@@ -1,0 +1,56 @@
+"""The written-out attention: its masks, its zeros, and torch's own function as the judge."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from heedful.nn.attention import attend, causal_visible, padding_visible
+
+
+def random_qkv(*shape: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    rng = torch.Generator().manual_seed(0)
+    query, key, value = (torch.randn(*shape, generator=rng) for _ in range(3))
+    return query, key, value
+
+
+@pytest.mark.parametrize("visible", [None, causal_visible(7), padding_visible([7, 3])])
+def test_equals_torch(visible: torch.Tensor | None) -> None:
+    query, key, value = random_qkv(2, 3, 7, 5)
+    mixed, weights = attend(query, key, value, visible)
+    torch.testing.assert_close(mixed, F.scaled_dot_product_attention(query, key, value, attn_mask=visible))
+    torch.testing.assert_close(weights.sum(-1), torch.ones(2, 3, 7))
+    if visible is not None:
+        assert not weights[~visible.expand_as(weights)].any()
+
+
+def test_keys_and_values_may_have_lengths_and_widths_of_their_own() -> None:
+    query, key = torch.randn(4, 6), torch.randn(9, 6)
+    mixed, weights = attend(query, key, torch.randn(9, 2))
+    assert mixed.shape == (4, 2) and weights.shape == (4, 9)
+
+
+def test_a_row_that_sees_nothing_gives_zeros_and_finite_gradients() -> None:
+    query, key, value = (x.requires_grad_() for x in random_qkv(4, 5))
+    visible = torch.ones(4, 4, dtype=torch.bool)
+    visible[2] = False
+    mixed, weights = attend(query, key, value, visible)
+    assert not mixed[2].any() and not weights[2].any()
+    assert mixed[[0, 1, 3]].all()
+    mixed.sum().backward()
+    for tensor in (query, key, value):
+        assert tensor.grad is not None and tensor.grad.isfinite().all()
+
+
+def test_masks_are_true_where_one_may_look() -> None:
+    assert padding_visible([2, 3]).tolist() == [[[[True, True, False]]], [[[True, True, True]]]]
+    assert causal_visible(3).tolist() == [[True, False, False], [True, True, False], [True, True, True]]
+
+
+def test_the_future_does_not_reach_the_past() -> None:
+    query, key, value = random_qkv(6, 4)
+    before, _ = attend(query, key, value, causal_visible(6))
+    key[4:], value[4:] = 7.0, 7.0
+    after, _ = attend(query, key, value, causal_visible(6))
+    assert torch.equal(before[:4], after[:4]) and not torch.equal(before[4:], after[4:])

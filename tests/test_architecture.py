@@ -1,0 +1,117 @@
+"""The house rules, kept by a test."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from heedful.cli.main import VERBS
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "heedful"
+SOURCES = sorted(PACKAGE.rglob("*.py"))
+TREES = {file: ast.parse(file.read_text(encoding="utf-8")) for file in SOURCES}
+# In the command line's folder, but no verbs.
+PLUMBING = {"__init__", "main", "progress"}
+# Whoever derives from these says what its own methods do.
+OWN_MEANING = {"nn.Module", "NamedTuple"}
+
+
+def relative(file: Path) -> str:
+    return str(file.relative_to(ROOT))
+
+
+def dotted(node: ast.expr) -> str:
+    return ast.unparse(node) if isinstance(node, ast.Name | ast.Attribute) else ""
+
+
+@pytest.mark.parametrize("file", SOURCES, ids=relative)
+def test_nothing_that_runs_what_it_reads(file: Path) -> None:
+    for node in ast.walk(TREES[file]):
+        if isinstance(node, ast.Call):
+            assert dotted(node.func) not in {"eval", "exec", "compile", "__import__", "torch.load", "np.load"}, node.lineno
+            assert "trust_remote_code" not in {keyword.arg for keyword in node.keywords}, node.lineno
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            names = {alias.name.split(".")[0] for alias in node.names} | {(getattr(node, "module", "") or "").split(".")[0]}
+            assert not names & {"pickle", "marshal", "shelve", "dill", "joblib"}, node.lineno
+
+
+def test_files_are_short_and_named_after_what_they_hold() -> None:
+    for file in SOURCES:
+        assert len(file.read_text(encoding="utf-8").splitlines()) <= 380, relative(file)
+        assert file.stem not in {"utils", "util", "helpers", "helper", "common", "base", "misc"}, relative(file)
+
+
+def public(tree: ast.AST) -> list[ast.FunctionDef | ast.ClassDef]:
+    """Functions and classes for others to use, with their methods; those that fill in another class are its affair."""
+    found: list[ast.FunctionDef | ast.ClassDef] = []
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
+            found.append(node)
+            filled_in = isinstance(node, ast.ClassDef) and any(dotted(b) not in OWN_MEANING for b in node.bases)
+            found += public(node) if isinstance(node, ast.ClassDef) and not filled_in else []
+    return found
+
+
+def is_field(node: ast.FunctionDef | ast.ClassDef) -> bool:
+    """A property reads as a field, and a field needs no sentence."""
+    return "property" in map(dotted, node.decorator_list)
+
+
+@pytest.mark.parametrize("file", SOURCES, ids=relative)
+def test_what_is_public_says_what_it_does(file: Path) -> None:
+    tree = TREES[file]
+    assert ast.get_docstring(tree), "the file has no docstring"
+    silent = [n.name for n in public(tree) if not ast.get_docstring(n) and not is_field(n)]
+    assert not silent
+
+
+@pytest.mark.parametrize("file", SOURCES, ids=relative)
+def test_functions_are_short(file: Path) -> None:
+    functions = [node for node in ast.walk(TREES[file]) if isinstance(node, ast.FunctionDef)]
+    long = [f.name for f in functions if (f.end_lineno or 0) - f.lineno > 75]
+    assert not long
+
+
+def test_every_file_of_the_command_line_is_a_verb() -> None:
+    files = {file.stem for file in (PACKAGE / "cli").glob("*.py")} - PLUMBING
+    assert files == set(VERBS) and list(VERBS) == sorted(VERBS)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_verb_imports_only_click_at_its_top(verb: str) -> None:
+    top = TREES[PACKAGE / "cli" / f"{verb}.py"].body
+    imports = [node for node in top if isinstance(node, ast.Import | ast.ImportFrom)]
+    names = {ast.unparse(node) for node in imports}
+    assert names <= {"from __future__ import annotations", "import click"} | {
+        name for name in names if name.startswith(("from collections", "from pathlib", "from typing", "import sys"))
+    }
+
+
+def tracked() -> list[Path]:
+    """What git has or would take in, where there is git; else everything that is text by its name."""
+    try:
+        listing = subprocess.run(
+            ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+            cwd=ROOT, capture_output=True, check=True, text=True,
+        ).stdout  # fmt: skip
+        return [ROOT / name for name in listing.split("\0") if name and (ROOT / name).is_file()]
+    except (OSError, subprocess.CalledProcessError):
+        return [file for folder in ("heedful", "tests", "docs", "benchmarks") for file in (ROOT / folder).rglob("*.*")]
+
+
+# Folders of a machine, at the start of a path: after a quote, a space or a bracket.
+MACHINE_PATH = re.compile(r"""(?:^|[\s"'`(=:])/(?:work|tmp|home|root|Users|mnt)/\w""")
+
+
+def test_no_file_names_a_path_of_some_machine() -> None:
+    found = []
+    for file in tracked():
+        text = file.read_bytes().decode("utf-8", errors="ignore")
+        lines = enumerate(text.splitlines(), start=1)
+        found += [f"{relative(file)}:{number}" for number, line in lines if MACHINE_PATH.search(line)]
+    assert not found
