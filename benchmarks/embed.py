@@ -51,7 +51,7 @@ def main() -> None:
         f"English paragraphs of mixed length ({sum(map(len, texts)) // len(texts)} characters on average), "
         f"median of {arguments.rounds} rounds that go through the engines in random order.",
         [table],
-        [f"Load before: {load:.2f}. The cosine is that with the vectors of sentence-transformers, the least of all texts."],
+        [f"Load before: {load:.2f}. The cosine is that with sentence-transformers, the least of all texts."],
     )
 
 

@@ -52,7 +52,9 @@ def ctranslate2(model: Path, scratch: Path) -> Embed:
     encoder = ctranslate2.Encoder(str(folder), device="cpu", intra_threads=CORES, compute_type="float32")
 
     def states(encodings: dict[str, Any]) -> Vectors:
-        ids = [row[:n] for row, n in zip(encodings["input_ids"].tolist(), encodings["attention_mask"].sum(1), strict=True)]
+        ids = [
+            row[:n] for row, n in zip(encodings["input_ids"].tolist(), encodings["attention_mask"].sum(1), strict=True)
+        ]
         return np.asarray(encoder.forward_batch(ids).last_hidden_state)
 
     return _padded(states, model, batch_size=64)
@@ -87,7 +89,9 @@ class Engine:
     def __init__(self, name: str, model: Path) -> None:
         here, there = multiprocessing.get_context("spawn").Pipe()
         self._pipe = here
-        self._process = multiprocessing.get_context("spawn").Process(target=_serve, args=(name, model, there), daemon=True)
+        self._process = multiprocessing.get_context("spawn").Process(
+            target=_serve, args=(name, model, there), daemon=True
+        )
         self._process.start()
         there.close()
         try:

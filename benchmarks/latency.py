@@ -17,7 +17,7 @@ from materials import minilm
 from results_file import RESULTS, Table, write_results
 
 NAMES = ("heedful", "sentence_transformers", "ctranslate2")
-WORDS = "where when how is the best old red river town train music book of in near small people weather today".split()
+WORDS = ("where", "when", "how", "is", "the", "best", "old", "river", "town", "train", "music", "book", "weather")
 
 
 def main() -> None:
@@ -43,8 +43,8 @@ def main() -> None:
     write_results(
         arguments.output,
         "Latency of one short query",
-        f"Milliseconds from a text to its unit vector, all-MiniLM-L6-v2 in fp32: {len(queries)} different queries of 4 to "
-        "10 words, one at a time, the engines in random order for each.",
+        f"Milliseconds from a text to its unit vector, all-MiniLM-L6-v2 in fp32: {len(queries)} different queries "
+        "of 4 to 10 words, one at a time, the engines in random order for each.",
         [Table(["engine", "p50 ms", "p95 ms", "p50 / sentence-transformers"], rows)],
     )
 

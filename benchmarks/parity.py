@@ -63,6 +63,13 @@ def random_batch(vocab_size: int, seed: int) -> Batch:
     return flat_batch(ids, [[int(position > n // 3) for position in range(n)] for n in LENGTHS])
 
 
+def loaded_there(kind: str, folder: Path) -> tuple[Any, dict[str, Any]]:
+    """A folder as transformers' class `kind` loads it, in fp32, and what it says about the keys."""
+    options: dict[str, Any] = {"dtype": torch.float32, "attn_implementation": "eager", "output_loading_info": True}
+    model, info = getattr(transformers, kind).from_pretrained(folder, **options)
+    return model.eval(), info
+
+
 def expected(model: torch.nn.Module, batch: Batch) -> Any:
     """What transformers makes of the batch, padded as it wants it."""
     ids, segments = (pad_sequence(list(x.split(batch.lengths)), batch_first=True) for x in (batch.ids, batch.segments))
@@ -108,7 +115,7 @@ def compare_heads(name: str, ours: BertForPretraining, theirs: Any, batch: Batch
 
 def compare_folder(name: str, folder: Path) -> list[Comparison]:
     """The encoder of a folder as it is for training, and as `heedful.load` makes it for speed."""
-    theirs = transformers.BertModel.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()
+    theirs, _ = loaded_there("BertModel", folder)
     batch = random_batch(theirs.config.vocab_size, seed=0)
     plain = compare_encoder(name, load_bert(read_folder(folder)), theirs, batch)
     fast = compare_encoder(f"{name}, as loaded for inference", heedful.load(folder, "cpu").encoder, theirs, batch)
@@ -118,36 +125,36 @@ def compare_folder(name: str, folder: Path) -> list[Comparison]:
 def compare_round_trip(scratch: Path) -> tuple[list[Comparison], list[str]]:
     """MiniLM with heads: saved there and loaded here, saved here and loaded there."""
     torch.manual_seed(0)
-    load: dict[str, Any] = {"dtype": torch.float32, "attn_implementation": "eager"}
-    theirs = transformers.BertForPreTraining.from_pretrained(minilm(), **load).eval()
+    theirs, _ = loaded_there("BertForPreTraining", minilm())
     theirs.save_pretrained(scratch / "theirs")
     ours = load_bert_for_pretraining(read_folder(scratch / "theirs"), seed=0)
     save_bert(ours, scratch / "ours", read_folder(minilm()).tokenizer)
-    back, info = transformers.BertForPreTraining.from_pretrained(scratch / "ours", output_loading_info=True, **load)
+    back, info = loaded_there("BertForPreTraining", scratch / "ours")
     batch = random_batch(theirs.config.vocab_size, seed=1)
     comparisons = compare_heads("MiniLM + heads saved by transformers", ours, theirs, batch)
-    comparisons += compare_heads("MiniLM + heads written here, loaded there", ours, back.eval(), batch)
+    comparisons += compare_heads("MiniLM + heads written here, loaded there", ours, back, batch)
     wrong = {kind: sorted(info[kind]) for kind in ("missing_keys", "unexpected_keys", "mismatched_keys")}
     if any(wrong.values()):
         sys.exit(f"the folder written here does not fit transformers: {wrong}")
     return comparisons, ["A folder written here loads in transformers with no missing and no unexpected key."]
 
 
-def any_batch(model: Embedder, texts: list[str]) -> list[list[str]]:
+def any_batch(kind: str, model: Embedder, texts: list[str]) -> list[list[str]]:
     """The largest difference between a text alone, in reverse order, and among all texts in the worker pool."""
     rows = []
-    for what, options, allowed in (
+    requests: list[tuple[str, dict[str, Any], float]] = [
         ("unit vectors", {"normalize": True}, 1e-6),
         ("raw token states", {"unit": "token"}, 2e-5),
-    ):
-        together = model.embed(texts, max_length=512, **options)  # type: ignore[arg-type]
-        alone = [model.embed([text], max_length=512, **options)[0] for text in texts]  # type: ignore[arg-type]
-        backwards = list(model.embed(texts[::-1], max_length=512, **options))[::-1]  # type: ignore[arg-type]
+    ]
+    for what, options, allowed in requests:
+        together = model.embed(texts, max_length=512, **options)
+        alone = [model.embed([text], max_length=512, **options)[0] for text in texts]
+        backwards = list(model.embed(texts[::-1], max_length=512, **options))[::-1]
         pairs = [(one, other) for others in (alone, backwards) for one, other in zip(together, others, strict=True)]
         largest = max(float(np.abs(one - other).max()) for one, other in pairs)
         if largest > allowed:
             sys.exit(f"{what} of the same text differ by {largest:.1e} between batches")
-        rows.append([f"{what} of {len(texts)} texts", f"{largest:.1e}", f"{allowed:.0e}"])
+        rows.append([f"{what} of {len(texts)} texts, {kind}", f"{largest:.1e}", f"{allowed:.0e}"])
     return rows
 
 
@@ -175,13 +182,17 @@ def main() -> None:
         comparisons = compare_folder("all-MiniLM-L6-v2", minilm()) + compare_folder("m3e-small-zh", m3e())
         more, remarks = compare_round_trip(Path(scratch))
     comparisons += more
-    batches = any_batch(english, paragraphs(arguments.texts, seed=0))
+    texts = paragraphs(arguments.texts, seed=0)
+    batches = any_batch("as loaded for inference", english, texts)
+    plain = heedful.load(minilm(), "cpu")
+    plain.encoder = load_bert(plain.folder)
+    batches += any_batch("plain encoder", plain, texts)
     write_results(
         arguments.output,
         "Equality with transformers",
-        f"BERT here against transformers {transformers.__version__} in fp32, for a batch of {len(LENGTHS)} sequences of "
-        "1 to 512 random tokens in two segments. Allowed is a difference of 1e-5 + 1e-5·|value|; the last column is the "
-        "largest difference as a share of what is allowed for that value.",
+        f"BERT here against transformers {transformers.__version__} in fp32, for a batch of {len(LENGTHS)} sequences "
+        "of 1 to 512 random tokens in two segments. Allowed is a difference of 1e-5 + 1e-5·|value|; the last column is "
+        "the largest difference as a share of what is allowed for that value.",
         [
             Table(["model", "what", "values", "largest difference", "of the allowed"], [c.row() for c in comparisons]),
             Table(["cosine", "here", "should be"], known_answers(english)),

@@ -57,8 +57,8 @@ def main() -> None:
     write_results(
         arguments.output,
         "Streaming",
-        f"`heedful embed` of {arguments.lines:,} English sentences of at most 120 characters with all-MiniLM-L6-v2: the "
-        "memory of the process over time, and the speed against that of the first lines.",
+        f"`heedful embed` of {arguments.lines:,} English sentences of at most 120 characters with all-MiniLM-L6-v2: "
+        "the memory of the process over time, and the speed against that of the first lines.",
         [
             Table(["input", "tokens/s (median)", "runs"], speeds),
             Table(["run", "peak MB", "at 10 %", "at 25 %", "at 50 %", "at 75 %", "at the end"], curves(long)),

@@ -1,7 +1,5 @@
 """A tiny tokenizer and a tiny random BERT folder, made once; nothing is downloaded."""
 
-# ruff: noqa: E402
-
 from __future__ import annotations
 
 import os

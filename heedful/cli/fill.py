@@ -25,13 +25,9 @@ def command(model: str, text: str, pair: str | None, top: int, as_json: bool) ->
     import json
     from dataclasses import asdict
 
-    from heedful.inference.fill_mask import fill_mask
     from heedful.inference.load import load
-    from heedful.inference.masked_lm import MaskedLm, load_mlm_head
 
-    loaded = load(model)
-    lm = MaskedLm(loaded.encoder, load_mlm_head(loaded.folder).to(loaded.device), loaded.tokenizer)
-    blanks = fill_mask(lm, text, pair, top)
+    blanks = load(model).fill(text, top, pair)
     if as_json:
         answer = {"text": text, "pair": pair, "masks": [asdict(blank) for blank in blanks]}
         click.echo(json.dumps(answer, ensure_ascii=False))

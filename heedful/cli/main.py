@@ -14,7 +14,20 @@ import click
 
 from heedful.errors import HeedfulError
 
-VERBS = ("corpus", "doctor", "embed", "new", "pretrain", "similarity", "tokenizer", "toy", "vectors")
+VERBS = (
+    "corpus",
+    "doctor",
+    "embed",
+    "fill",
+    "new",
+    "pretrain",
+    "report",
+    "score",
+    "similarity",
+    "tokenizer",
+    "toy",
+    "vectors",
+)
 
 
 class Verbs(click.Group):
@@ -33,7 +46,7 @@ class Verbs(click.Group):
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(package_name="heedful", prog_name="heedful")
 def cli() -> None:
-    """Attention models on your own text: tokenize, embed, compare, and look inside.
+    """Attention models on your own text: tokenize, pretrain, embed, compare, and look inside.
 
     \b
     Start here:

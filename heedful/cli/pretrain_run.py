@@ -49,6 +49,7 @@ class Options:
     portions: int = 1
     masking: str = "token"
     pairs: str = "nsp"
+    single_sentences: bool = False
     learning_rate: float = 1e-4
     warmup: float = 0.1
     weight_decay: float = 0.01
@@ -99,7 +100,13 @@ def plan_for(options: Options, corpus: Corpus) -> Plan:
         steps=steps,
         recipe=from_mapping(
             Recipe,
-            {"max_length": lengths[0], "pairs": options.pairs, "masking": options.masking, "seed": options.seed},
+            {
+                "max_length": lengths[0],
+                "pairs": options.pairs,
+                "single_sentences": options.single_sentences,
+                "masking": options.masking,
+                "seed": options.seed,
+            },
             "options",
         ),
         training=TrainingConfig(

@@ -37,12 +37,11 @@ def command(model: str, input: str, max_length: int | None, field: str, as_json:
 
     from heedful.cli.progress import progress_bar
     from heedful.inference.load import load
-    from heedful.inference.masked_lm import MaskedLm, load_mlm_head
     from heedful.inference.pseudo_perplexity import Score, score_texts
     from heedful.text.documents import count_texts, read_texts
 
     loaded = load(model, device)
-    lm = MaskedLm(loaded.encoder, load_mlm_head(loaded.folder).to(loaded.device), loaded.tokenizer)
+    lm = loaded.masked_lm
     total = None if input == "-" else count_texts(input)
     whole, out = Score(), sys.stdout  # kept, because a bar takes the name over
     # On a terminal the lines themselves show how far it is.

@@ -80,7 +80,7 @@ def build_corpus(
     ):
         entries[entry["name"].split("-")[0]].append(entry)
         kept += is_kept
-        on_progress(Progress(cutter.bytes, cutter.documents, sum(map(len, entries.values())), kept))
+        on_progress(Progress(cutter.size, cutter.documents, sum(map(len, entries.values())), kept))
     _check_some(entries, files)
     _finish(folder, tokenizer, described, entries, cutter)
     return Corpus.open(folder)
@@ -168,7 +168,7 @@ def _finish(
         "format": FORMAT,
         "settings": described,
         "vocabulary": _vocabulary(tokenizer),
-        "input": {"documents": cutter.documents, "duplicates": cutter.duplicates, "bytes": cutter.bytes},
+        "input": {"documents": cutter.documents, "duplicates": cutter.duplicates, "bytes": cutter.size},
         "shards": entries,
     }
     manifest["checksum"] = manifest_digest(manifest)

@@ -27,16 +27,19 @@ LONGEST_DOCUMENT = 1_000_000
 
 @dataclass(frozen=True)
 class Unit:
-    """Some documents that become one shard: the how-manieth of its part, and their text."""
+    """Some documents that become one shard: the how-manieth of its part, and their text in UTF-8.
+
+    As a Python string a single rare character would make all of it four times as large.
+    """
 
     part: Part
     number: int
-    text: str
+    text: bytes
 
     @property
     def digest(self) -> str:
         """What tells this text from any other."""
-        return hashlib.blake2b(self.text.encode(), digest_size=16).hexdigest()
+        return hashlib.blake2b(self.text, digest_size=16).hexdigest()
 
 
 @dataclass
@@ -52,41 +55,40 @@ class Cutter:
     unit_bytes: int = UNIT_BYTES
     documents: int = 0
     duplicates: int = 0
-    bytes: int = 0
+    size: int = 0
     _seen: set[int] = field(default_factory=set)
 
     def cut(self, train: Iterable[list[str]], held_out: Iterable[list[str]] = ()) -> Iterator[Unit]:
         """The units of all documents; those of `held_out` are held out whatever their hash."""
         # What is held out by name is read first: a copy of it in the training text is the one to drop.
         dealt = chain(self._dealt(held_out, 1.0), self._dealt(train, self.held_out_share))
-        waiting: dict[Part, list[str]] = {"train": [], "held_out": []}
+        waiting: dict[Part, list[bytes]] = {"train": [], "held_out": []}
         sizes: dict[Part, int] = {"train": 0, "held_out": 0}
         numbers: dict[Part, int] = {"train": 0, "held_out": 0}
-        for part, text, size in dealt:
+        for part, text in dealt:
             waiting[part].append(text)
-            sizes[part] += size
+            sizes[part] += len(text)
             if sizes[part] >= self.unit_bytes:
-                yield Unit(part, numbers[part], "\n\n".join(waiting[part]))
+                yield Unit(part, numbers[part], b"\n\n".join(waiting[part]))
                 waiting[part], sizes[part] = [], 0
                 numbers[part] += 1
         for part, texts in waiting.items():
             if texts:
-                yield Unit(part, numbers[part], "\n\n".join(texts))
+                yield Unit(part, numbers[part], b"\n\n".join(texts))
 
-    def _dealt(self, documents: Iterable[list[str]], held_out_share: float) -> Iterator[tuple[Part, str, int]]:
+    def _dealt(self, documents: Iterable[list[str]], held_out_share: float) -> Iterator[tuple[Part, bytes]]:
         for lines in documents:
-            text = "\n".join(lines)
-            raw = text.encode()
+            text = "\n".join(lines).encode()
             self.documents += 1
-            self.bytes += len(raw) + 1
-            key = int.from_bytes(hashlib.blake2b(raw, digest_size=8).digest(), "little")
+            self.size += len(text) + 1
+            key = int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
             if self.deduplicate:
                 if key in self._seen:
                     self.duplicates += 1
                     continue
                 self._seen.add(key)
             # The hash of the text, not the place: copies of a document stay on the same side.
-            yield ("held_out" if key < held_out_share * 2**64 else "train"), text, len(raw)
+            yield ("held_out" if key < held_out_share * 2**64 else "train"), text
 
 
 def documents_of(

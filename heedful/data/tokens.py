@@ -54,8 +54,8 @@ class UnitTokeniser:
         self.encoder = SentenceEncoder(tokenizer, settings.words or bool(settings.lexicon))
         self.lexicon = Lexicon(settings.lexicon, tokenizer) if settings.lexicon else None
 
-    def __call__(self, text: str) -> tuple[dict[str, Array], dict[str, Any]]:
-        """The arrays and the counts of a unit's text, which has a blank line between documents."""
+    def __call__(self, text: bytes) -> tuple[dict[str, Array], dict[str, Any]]:
+        """The arrays and the counts of a unit's text in UTF-8, which has a blank line between documents."""
         tokens: list[Array] = []
         bounds: list[Array] = []
         lengths: list[Array] = []
@@ -71,9 +71,9 @@ class UnitTokeniser:
                 bounds.append(self._bounds(sentences, ids, starts, counts))
         return self._laid_out(tokens, bounds, lengths, owners)
 
-    def _numbered_sentences(self, text: str) -> Iterator[tuple[int, str]]:
-        for number, document in enumerate(text.split("\n\n")):
-            for line in document.split("\n"):
+    def _numbered_sentences(self, text: bytes) -> Iterator[tuple[int, str]]:
+        for number, document in enumerate(text.split(b"\n\n")):
+            for line in document.decode().split("\n"):
                 for sentence in self._sentences(line):
                     yield number, sentence
 

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain, islice
 
 import numpy as np
@@ -22,6 +23,8 @@ from heedful.checkpoints.folder import ModelFolder
 from heedful.data.batching import cut_by_tokens, flat_batch
 from heedful.errors import HeedfulError
 from heedful.inference.features import Features, Pieces, Vectors, features_of
+from heedful.inference.fill_mask import Blank, fill_mask
+from heedful.inference.masked_lm import MaskedLm, load_mlm_head
 from heedful.inference.workers import worker_pool
 from heedful.nn.packed_linear import can_pack
 from heedful.text.tokenizer import Tokenizer, was_truncated
@@ -128,6 +131,15 @@ class Embedder:
         """The cosines of all pairs of texts, (texts, texts)."""
         vectors = np.asarray(self.embed(texts, layers=layers, pooling=pooling, normalize=True))
         return vectors @ vectors.T
+
+    @cached_property
+    def masked_lm(self) -> MaskedLm:
+        """The model with its MLM head, which is read when it is first needed."""
+        return MaskedLm(self.encoder, load_mlm_head(self.folder).to(self.device), self.tokenizer)
+
+    def fill(self, text: str, top: int = 5, pair: str | None = None) -> list[Blank]:
+        """The likeliest pieces for every [MASK] in `text` (and `pair`), with their probabilities."""
+        return fill_mask(self.masked_lm, text, pair, top)
 
     def features(
         self, layers: Sequence[int], combine: str, pooling: str | None, unit: str, normalize: bool

@@ -43,7 +43,7 @@ class MaskedLm:
         batch = flat_batch(sequences, segments).to(str(matrix.device))
         starts = accumulate(batch.lengths, initial=0)
         rows = [start + place for start, own in zip(starts, places, strict=False) for place in own]
-        logits: Tensor = self.head(self.encoder(batch).last[rows], matrix)
+        logits: Tensor = self.head(self.encoder.states_at(batch, torch.tensor(rows, device=matrix.device)), matrix)
         return torch.log_softmax(logits, dim=-1)
 
 

@@ -23,8 +23,8 @@ from heedful.text.tokenizer import was_truncated
 
 # A batch of this many tokens keeps a core busy while its states still fit into the cache.
 TOKENS_PER_BATCH = 1024
-# So many tokens of hidden copies are sorted together; with a small model that is about a second of work.
-TOKENS_PER_CHUNK = 65_536
+# So many tokens of hidden copies are sorted and shared out together: enough for all workers, and scores come often.
+TOKENS_PER_CHUNK = 16_384
 # The tokenizer works in parallel on this many texts at once.
 TEXTS_PER_CALL = 64
 

@@ -150,7 +150,7 @@ class Bert(nn.Module):
         return Encoded(states, weights)
 
     def states_at(self, batch: Batch, rows: Tensor) -> Tensor:
-        """The last layer's states at some flat rows only, (M, D): in that layer nothing else is computed past attention.
+        """The last layer's states at some flat rows only, (M, D); past attention, that layer computes nothing else.
 
         Enough for heads that look at [CLS] or at the masked tokens, and a good part of the work is saved.
         """

@@ -71,8 +71,9 @@ class Tokenizer:
         inputs: list[str | tuple[str, str]] = list(texts)
         if max_length is not None and inputs:
             library = self._cutting_at(max_length, pairs=not isinstance(inputs[0], str))
-            inputs = [self._shorten(one, max_length) for one in inputs]
         try:
+            if max_length is not None:
+                inputs = [self._shorten(one, max_length) for one in inputs]
             return library.encode_batch(inputs) if offsets else library.encode_batch_fast(inputs)
         except TypeError:
             raise _bad_input(inputs) from None

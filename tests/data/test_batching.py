@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 import torch
 from hypothesis import given
@@ -33,7 +33,7 @@ def test_groups_cover_every_sequence_once_and_are_as_few_as_can_be(lengths: list
     groups = groups_of(lengths)
     assert [group.length for group in groups for _ in range(group.count)] == lengths
     assert [group.start for group in groups] == [0, *accumulate(g.count * g.length for g in groups)][:-1]
-    assert all(one.length != other.length for one, other in zip(groups, groups[1:], strict=False))
+    assert all(one.length != other.length for one, other in pairwise(groups))
 
 
 @given(LENGTHS, st.integers(1, 100))

@@ -50,22 +50,22 @@ def test_units_hold_everything_once():
     documents = [[f"document {i}", "x" * (i % 50 + 1)] for i in range(500)]
     cutter = Cutter(held_out_share=0.2, unit_bytes=1000)
     units = list(cutter.cut(documents))
-    texts = [text for unit in units for text in unit.text.split("\n\n")]
+    texts = [text for unit in units for text in unit.text.decode().split("\n\n")]
     assert sorted(texts) == sorted("\n".join(document) for document in documents)
     for part in ("train", "held_out"):
         mine = [unit for unit in units if unit.part == part]
         assert [unit.number for unit in mine] == list(range(len(mine))) and len(mine) > 2
         assert all(len(unit.text) < 1200 for unit in mine)
-    held_out = sum(len(unit.text.split("\n\n")) for unit in units if unit.part == "held_out")
+    held_out = sum(len(unit.text.split(b"\n\n")) for unit in units if unit.part == "held_out")
     assert 60 < held_out < 140
 
 
 def test_repeated_documents_are_dropped():
     cutter = Cutter(deduplicate=True)
     (unit,) = cutter.cut([["a"], ["b"], ["a"], ["a", "b"]])
-    assert unit.text == "a\n\nb\n\na\nb" and cutter.duplicates == 1 and cutter.documents == 4
+    assert unit.text == b"a\n\nb\n\na\nb" and cutter.duplicates == 1 and cutter.documents == 4
 
 
 def test_copies_of_held_out_documents_are_dropped_from_training():
     units = {unit.part: unit.text for unit in Cutter(deduplicate=True).cut([["a"], ["b"]], held_out=[["b"], ["c"]])}
-    assert units == {"train": "a", "held_out": "b\n\nc"}
+    assert units == {"train": b"a", "held_out": b"b\n\nc"}

@@ -19,7 +19,7 @@ def units(tokenizer, arrays, bit):
 
 
 def test_documents_and_sentences(tokenizer):
-    arrays, facts = UnitTokeniser(tokenizer, TokenSettings())("ba. Da da.\nfa\n\n\u200b\n\nka zz.")
+    arrays, facts = UnitTokeniser(tokenizer, TokenSettings())("ba. Da da.\nfa\n\n\u200b\n\nka zz.".encode())
     assert arrays["documents"].tolist() == [0, 3]  # the one in the middle has no tokens
     assert arrays["sentences"].tolist() == [0, 2, 5, 6]
     assert facts == {"documents": 2, "sentences": 4, "tokens": 9, "unknown": 1}
@@ -27,18 +27,18 @@ def test_documents_and_sentences(tokenizer):
 
 
 def test_lines_as_sentences(tokenizer):
-    arrays, _ = UnitTokeniser(tokenizer, TokenSettings(layout="sentences"))("Ba. Da da.\nfa")
+    arrays, _ = UnitTokeniser(tokenizer, TokenSettings(layout="sentences"))(b"Ba. Da da.\nfa")
     assert arrays["sentences"].tolist() == [0, 5]
 
 
 def test_words_of_both_languages(tokenizer):
-    arrays, _ = UnitTokeniser(tokenizer, TokenSettings(words=True))("Baness 我们喜欢中国 dening.")
+    arrays, _ = UnitTokeniser(tokenizer, TokenSettings(words=True))("Baness 我们喜欢中国 dening.".encode())
     assert units(tokenizer, arrays, WORD) == ["baness", "我 们", "喜 欢", "中 国", "dening", "."]
 
 
 def test_phrases_are_one_unit(tokenizer):
     settings = TokenSettings(words=True, lexicon=("bar den", "bar den los", "国北", "ken"))
-    arrays, _ = UnitTokeniser(tokenizer, settings)("Bar den losing. Bar den los bar\nden bar dening 中国北京")
+    arrays, _ = UnitTokeniser(tokenizer, settings)("Bar den losing. Bar den los bar\nden bar dening 中国北京".encode())
     assert units(tokenizer, arrays, WORD)[-2:] == ["中 国", "北 京"]
     phrases = units(tokenizer, arrays, PHRASE)
     assert phrases == ["bar den", "losing", ".", "bar den los", "bar", "den", "bar", "dening", "中", "国 北", "京"]

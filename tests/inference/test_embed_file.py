@@ -18,7 +18,13 @@ from heedful.inference.features import Features
 from heedful.inference.vector_file import VectorFile
 
 Sentences = Callable[[int], list[str]]
-KINDS = [("npy", "sentence"), ("npy", "word"), ("safetensors", "sentence"), ("safetensors", "token"), ("jsonl", "token")]
+KINDS = [
+    ("npy", "sentence"),
+    ("npy", "word"),
+    ("safetensors", "sentence"),
+    ("safetensors", "token"),
+    ("jsonl", "token"),
+]
 
 
 @pytest.fixture(autouse=True)
@@ -203,7 +209,9 @@ def test_a_place_that_cannot_be_written_is_told(tiny: Embedder, tmp_path: Path) 
             write(tiny, ["cat"], place, "npy", "sentence")
 
 
-def test_an_error_while_closing_is_told_plainly(tiny: Embedder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_while_closing_is_told_plainly(
+    tiny: Embedder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 

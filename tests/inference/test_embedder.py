@@ -98,7 +98,9 @@ def test_truncation_is_told_and_keeps_the_left_part(tiny: Embedder) -> None:
     np.testing.assert_allclose(cut, whole, rtol=0, atol=2e-5)
 
 
-def test_the_folders_own_limit_is_the_smallest_of_what_it_says(tiny: Embedder, tiny_folder: Path, tmp_path: Path) -> None:
+def test_the_folders_own_limit_is_the_smallest_of_what_it_says(
+    tiny: Embedder, tiny_folder: Path, tmp_path: Path
+) -> None:
     assert tiny.limit(None) == 512 and tiny.limit(7) == 7
     copy = Path(shutil.copytree(tiny_folder, tmp_path / "copy"))
     (copy / "sentence_bert_config.json").write_text('{"max_seq_length": 9}')

@@ -1,4 +1,4 @@
-"""BERT against `transformers`: every hidden layer, attention map, pooler and logit, on random models and mixed lengths."""
+"""BERT against `transformers` on random models: every layer, map, pooler and logit, for mixed lengths 1 … 512."""
 
 from __future__ import annotations
 
@@ -21,7 +21,13 @@ LENGTHS = (512, 1, 64, 64, 2, 300, 7, 1)
 SHAPES = [
     {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 48},
     {"hidden_size": 24, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 96},
-    {"hidden_size": 20, "num_hidden_layers": 5, "num_attention_heads": 5, "intermediate_size": 10, "type_vocab_size": 3},
+    {
+        "hidden_size": 20,
+        "num_hidden_layers": 5,
+        "num_attention_heads": 5,
+        "intermediate_size": 10,
+        "type_vocab_size": 3,
+    },
 ]
 
 
@@ -52,9 +58,7 @@ def ours(folder: Path) -> BertForPretraining:
 def batch(theirs: transformers.BertForPreTraining) -> Batch:
     rng = torch.Generator().manual_seed(1)
     kinds = theirs.config.type_vocab_size
-    ids, segments = (
-        [torch.randint(highest, (n,), generator=rng).tolist() for n in LENGTHS] for highest in (90, kinds)
-    )
+    ids, segments = ([torch.randint(highest, (n,), generator=rng).tolist() for n in LENGTHS] for highest in (90, kinds))
     return flat_batch(ids, segments)
 
 
@@ -64,7 +68,11 @@ def expected(theirs: transformers.BertForPreTraining, batch: Batch) -> transform
     mask = (torch.arange(max(LENGTHS)) < torch.tensor(LENGTHS)[:, None]).long()
     with torch.inference_mode():
         return theirs(
-            input_ids=ids, token_type_ids=segments, attention_mask=mask, output_hidden_states=True, output_attentions=True
+            input_ids=ids,
+            token_type_ids=segments,
+            attention_mask=mask,
+            output_hidden_states=True,
+            output_attentions=True,
         )
 
 

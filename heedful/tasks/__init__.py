@@ -1,0 +1,1 @@
+"""One file a problem: what is trained, what is predicted, how it is scored."""

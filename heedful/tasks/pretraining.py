@@ -1,0 +1,62 @@
+"""BERT's pretraining: predict the hidden tokens (MLM) and whether B follows A (NSP). Loss = MLM + NSP."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from heedful.data.source import PretrainingPortion
+from heedful.models.bert import BertForPretraining
+from heedful.nn.pooling import first_rows
+
+
+@dataclass(frozen=True)
+class Guesses:
+    """What the heads say: logits over the vocabulary for M hidden tokens, and over is-next / is-not for B pairs."""
+
+    mlm: Tensor  # (M, V)
+    nsp: Tensor | None  # (B, 2)
+
+
+def guess(model: BertForPretraining, portion: PretrainingPortion) -> Guesses:
+    """Run the encoder and both heads, computing the last layer and the logits only where a head looks."""
+    rows = portion.masked
+    if portion.nsp is None:
+        return Guesses(model.mlm_logits(model.encoder.states_at(portion.batch, rows)), None)
+    states = model.encoder.states_at(portion.batch, torch.cat([rows, first_rows(portion.batch.lengths)]))
+    hidden, first = states[: len(rows)], states[len(rows) :]
+    return Guesses(model.mlm_logits(hidden), model.nsp_logits(first))
+
+
+def pretraining_losses(model: nn.Module, portion: PretrainingPortion) -> dict[str, Tensor]:
+    """The sums of the cross-entropies of both objectives."""
+    assert isinstance(model, BertForPretraining)
+    guesses = guess(model, portion)
+    losses = {"mlm": F.cross_entropy(guesses.mlm, portion.labels, reduction="sum")}
+    if guesses.nsp is not None and portion.nsp is not None:
+        losses["nsp"] = F.cross_entropy(guesses.nsp, portion.nsp, reduction="sum")
+    return losses
+
+
+def evaluate(model: BertForPretraining, portions: Iterable[PretrainingPortion]) -> dict[str, float]:
+    """Mean loss and share of right guesses of both objectives."""
+    sums: dict[str, float] = {}
+    counts: dict[str, int] = {}
+    for portion in portions:
+        guesses = guess(model, portion)
+        answers = {"mlm": (guesses.mlm, portion.labels), "nsp": (guesses.nsp, portion.nsp)}
+        for name, (logits, truth) in answers.items():
+            if logits is None or truth is None:
+                continue
+            loss = float(F.cross_entropy(logits, truth, reduction="sum"))
+            right = int((logits.argmax(-1) == truth).sum())
+            for key, value in ((f"{name}_loss", loss), (f"{name}_accuracy", right)):
+                sums[key] = sums.get(key, 0.0) + value
+                counts[key] = counts.get(key, 0) + len(truth)
+    means = {key: total / counts[key] for key, total in sums.items()}
+    return {**means, "mlm_perplexity": math.exp(means["mlm_loss"])}

@@ -1,0 +1,1 @@
+"""One trainer for everything that is trained here; it knows no task and no model class."""

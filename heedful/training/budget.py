@@ -1,0 +1,57 @@
+"""A budget of time as a number of steps, by a short measurement on a copy that is thrown away."""
+
+from __future__ import annotations
+
+import copy
+import time
+from dataclasses import replace
+
+import torch
+from torch import nn
+
+from heedful.training.ahead import Ahead
+from heedful.training.contract import Objective, Source
+from heedful.training.distributed import World, joined
+from heedful.training.optimiser import Optimiser
+from heedful.training.step import OutOfMemory, Stepper
+from heedful.training.timing import Clock
+from heedful.training.training_config import TrainingConfig
+
+WARM_UP = 2
+MEASURED = 6
+RESERVE = 0.05
+
+
+def steps_for(
+    seconds: float, model: nn.Module, objective: Objective, source: Source, config: TrainingConfig, first: int = 0
+) -> int:
+    """How many steps fit into `seconds` when a twentieth is kept for evaluation and checkpoints; at least one."""
+    return max(1, int(seconds * (1 - RESERVE) / seconds_per_step(model, objective, source, config, first)))
+
+
+def seconds_per_step(
+    model: nn.Module, objective: Objective, source: Source, config: TrainingConfig, first: int = 0
+) -> float:
+    """The mean time of a few real steps from number `first` on; the model and torch's generators stay as they are."""
+    steps = first + WARM_UP + MEASURED
+    config = replace(config, steps=max(steps, config.steps))
+    with joined(config.timeout_minutes) as world, torch.random.fork_rng(), Ahead(source, world, steps) as ahead:
+        while True:
+            try:
+                return float(world.share(_measured(model, objective, ahead, config, world, first)))
+            except OutOfMemory:
+                config = replace(config, portions=2 * config.portions)
+
+
+def _measured(
+    model: nn.Module, objective: Objective, ahead: Ahead, config: TrainingConfig, world: World, first: int
+) -> float:
+    torch.set_flush_denormal(True)
+    trial = copy.deepcopy(model).train()
+    stepper = Stepper(trial, objective, Optimiser(trial, config), config, world, Clock(), ahead.fill)
+    ahead.start(first, config.portions)
+    began = 0.0
+    for index in range(WARM_UP + MEASURED):
+        began = time.perf_counter() if index == WARM_UP else began
+        stepper.take(first + index, ahead.take())
+    return (time.perf_counter() - began) / MEASURED

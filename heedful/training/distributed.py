@@ -1,0 +1,157 @@
+"""Several processes, on one machine or many, training one model: sums over all of them, and rank 0's word for all.
+
+Gradients are added up here and not by DistributedDataParallel: a loss is a sum with a denominator of the whole step,
+so that the gradients' plain sum is exact; and an objective may call any method of the model, not `forward` alone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch._C._distributed_c10d import PrefixStore
+from torch.distributed.rendezvous import rendezvous
+
+from heedful.errors import HeedfulError
+from heedful.training.meeting import meet
+
+BUCKET_BYTES = 32 << 20
+
+
+@dataclass(frozen=True)
+class World:
+    """All processes of a run and this one's place among them; a run of one process is a world of size 1."""
+
+    rank: int = 0
+    size: int = 1
+    device: str = "cpu"
+
+    def sum(self, numbers: Sequence[float]) -> list[float]:
+        """Each number added up over all processes."""
+        if self.size == 1:
+            return list(numbers)
+        total = torch.tensor(numbers, dtype=torch.float64, device=self.device)
+        with _lost_rank():
+            dist.all_reduce(total)
+        return total.tolist()
+
+    def sum_gradients(self, parameters: Sequence[nn.Parameter]) -> None:
+        """Each gradient added up over all processes; one that no process has stays None, as in a run of one."""
+        if self.size == 1:
+            return
+        present = self.sum([float(p.grad is not None) for p in parameters])
+        used = [p for p, count in zip(parameters, present, strict=True) if count]
+        for p in used:
+            p.grad = torch.zeros_like(p) if p.grad is None else p.grad
+        with _lost_rank():
+            started = [_start_sum(bucket) for bucket in _buckets([p.grad for p in used if p.grad is not None])]
+            for bucket, flat, work in started:
+                work.wait()
+                for gradient, part in zip(bucket, torch.split(flat, [g.numel() for g in bucket]), strict=True):
+                    gradient.copy_(part.view_as(gradient))
+
+    def share(self, value: Any) -> Any:
+        """Rank 0's `value`, which is JSON, on every rank."""
+        if self.size == 1:
+            return value
+        message = torch.tensor(list(json.dumps(value).encode()), dtype=torch.uint8, device=self.device)
+        length = torch.tensor([len(message)], device=self.device)
+        with _lost_rank():
+            dist.broadcast(length, src=0)
+            message = message if self.rank == 0 else torch.empty(int(length), dtype=torch.uint8, device=self.device)
+            dist.broadcast(message, src=0)
+        return json.loads(bytes(message.tolist()))
+
+    def share_tensors(self, tensors: Sequence[Tensor]) -> None:
+        """Fill the tensors of every rank with rank 0's numbers."""
+        if self.size == 1:
+            return
+        with _lost_rank(), torch.no_grad():
+            for tensor in tensors:
+                dist.broadcast(tensor, src=0)
+
+    def first(self, call: Callable[[], Any]) -> Any:
+        """Let rank 0 do something; every rank gets what came out of it (JSON), or its error."""
+        if self.size == 1:
+            return call()
+        answer: dict[str, Any] = {}
+        if self.rank == 0:
+            try:
+                answer = {"value": call()}
+            except HeedfulError as error:
+                answer = {"error": [error.what, None if error.where is None else str(error.where), error.remedy]}
+        answer = self.share(answer)
+        if "error" in answer:
+            what, where, remedy = answer["error"]
+            raise HeedfulError(what, where=where, remedy=remedy)
+        return answer["value"]
+
+
+@contextmanager
+def joined(timeout_minutes: float = 30.0) -> Iterator[World]:
+    """Join the processes that torchrun started, if it did; within another `joined` block, its world."""
+    if dist.is_initialized():
+        yield World(dist.get_rank(), dist.get_world_size(), own_device())
+    elif int(os.environ.get("WORLD_SIZE", "1")) == 1:
+        yield World(device=own_device())
+    else:
+        with _lost_rank():
+            _join(timedelta(minutes=timeout_minutes))
+        try:
+            yield World(dist.get_rank(), dist.get_world_size(), own_device())
+        finally:
+            dist.destroy_process_group()
+
+
+def own_device() -> str:
+    """The device this process computes on: its own CUDA device where there are any, else the CPU."""
+    return f"cuda:{os.environ.get('LOCAL_RANK', '0')}" if torch.cuda.is_available() else "cpu"
+
+
+def restarted() -> bool:
+    """Whether torchrun has started this process anew after one was lost."""
+    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
+
+
+def _join(timeout: timedelta) -> None:
+    store, rank, size = next(rendezvous("env://", timeout=timeout))
+    named = PrefixStore(meet(store, rank, size, timeout), store)
+    backend = "nccl" if torch.cuda.is_available() else "gloo"
+    dist.init_process_group(backend, store=named, rank=rank, world_size=size, timeout=timeout)
+
+
+def _start_sum(bucket: list[Tensor]) -> tuple[list[Tensor], Tensor, Any]:
+    flat = torch.cat([gradient.reshape(-1) for gradient in bucket])
+    return bucket, flat, dist.all_reduce(flat, async_op=True)
+
+
+def _buckets(tensors: Sequence[Tensor]) -> list[list[Tensor]]:
+    """Neighbours of one type together, up to a size that is worth sending."""
+    buckets: list[list[Tensor]] = []
+    size = 0
+    for tensor in tensors:
+        if not buckets or size + tensor.nbytes > BUCKET_BYTES or buckets[-1][0].dtype != tensor.dtype:
+            buckets.append([])
+            size = 0
+        buckets[-1].append(tensor)
+        size += tensor.nbytes
+    return buckets
+
+
+@contextmanager
+def _lost_rank() -> Iterator[None]:
+    try:
+        yield
+    except RuntimeError as error:
+        raise HeedfulError(
+            f"the other processes cannot be reached: {str(error).splitlines()[0]}",
+            remedy="start again with --resume; `torchrun --max-restarts N` does so by itself",
+        ) from error

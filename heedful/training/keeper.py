@@ -1,0 +1,84 @@
+"""Keeps a run on the disk and brings it back: rank 0 has the disk, the other ranks get their tensors from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from torch import nn
+
+from heedful.config import from_mapping, to_mapping
+from heedful.errors import HeedfulError
+from heedful.training.checkpoint import fill, read_state, verify, weights_of
+from heedful.training.distributed import World
+from heedful.training.optimiser import Optimiser
+from heedful.training.run_folder import RunFolder
+from heedful.training.state import State
+
+
+class Keeper:
+    """The checkpoints of one run; `saved` is the step of the newest, `tell` hears what the user should read."""
+
+    def __init__(
+        self, folder: RunFolder, model: nn.Module, optimiser: Optimiser, world: World, tell: Callable[[str], None]
+    ) -> None:
+        self._kept, self._world, self._tell = folder.checkpoints, world, tell
+        self._weights, self._moments = weights_of(model), optimiser.moments()
+        self.saved: int | None = None
+
+    def write(self, state: State, keep_last: int) -> None:
+        """Write the checkpoint of this step, then remove those that are no longer wanted."""
+
+        def write() -> None:
+            self._kept.write(state.step, self._weights, self._moments, to_mapping(state))
+            self._kept.keep(keep_last, state.best_step)
+
+        try:
+            self._world.first(write)
+        except HeedfulError as error:
+            there = "there is no earlier checkpoint"
+            if self.saved is not None:
+                there = f"the last checkpoint, {self._kept.path(self.saved).name}, is sound"
+            remedy = f"{error.remedy}; then go on with --resume"
+            raise HeedfulError(f"{error.what}; {there}", where=error.where, remedy=remedy) from error
+        self.saved = state.step
+
+    def restore(self, fresh: State) -> State:
+        """The state at the newest sound checkpoint, with weights and moments in place; without any, a `fresh` start."""
+        step = self._world.first(self._newest)
+        if step is not None:
+            fresh = from_mapping(State, self._world.first(lambda: self._read(step)), self._kept.path(step))
+            self.saved = step
+            self._tell(f"resumed from {self._kept.path(step).name}")
+        self._world.share_tensors([*self._weights.values(), *self._moments.values()])
+        return fresh
+
+    def restore_weights(self, step: int) -> None:
+        """Give the model the weights it had after `step`."""
+
+        def read() -> None:
+            verify(self._kept.path(step))
+            fill(self._weights, self._kept.path(step) / "weights")
+
+        self._world.first(read)
+        self._world.share_tensors(list(self._weights.values()))
+
+    def _newest(self) -> int | None:
+        step, damaged = self._kept.newest_sound()
+        for one in damaged:
+            self._tell(f"checkpoint {one.name} is damaged and not used: {one.reason}")
+        if damaged and step is None:
+            raise HeedfulError(
+                f"every checkpoint is damaged: {', '.join(one.name for one in damaged)}",
+                where=self._kept.folder,
+                remedy="start a new run in another folder",
+            )
+        for one in damaged:
+            self._kept.set_aside(one)
+        return step
+
+    def _read(self, step: int) -> dict[str, Any]:
+        path = self._kept.path(step)
+        fill(self._weights, path / "weights")
+        fill(self._moments, path / "moments")
+        return read_state(path)

@@ -1,0 +1,123 @@
+"""How much memory a run will need, and how to tell that there was too little."""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from heedful.training.contract import Objective
+from heedful.training.optimiser import Optimiser
+
+_TOO_LITTLE = re.compile(
+    # the last one is what oneDNN says when it finds no room for its code
+    r"can't allocate memory|not enough memory|out of memory|bad_alloc|could not (create|execute) a (memory|primitive)",
+    re.I,
+)
+_CGROUP = Path("/sys/fs/cgroup")
+
+
+@dataclass(frozen=True)
+class Needs:
+    """Bytes of a training step by what holds them; `activations` is None where already the look did not fit."""
+
+    parameters: int
+    gradients: int
+    moments: int
+    activations: int | None
+
+    @property
+    def total(self) -> int:
+        """All of it together."""
+        return self.parameters + self.gradients + self.moments + (self.activations or 0)
+
+    def __str__(self) -> str:
+        activations = "more than there is" if self.activations is None else megabytes(self.activations)
+        return (
+            f"about {megabytes(self.total)} (parameters {megabytes(self.parameters)}, gradients "
+            f"{megabytes(self.gradients)}, Adam's moments {megabytes(self.moments)}, activations {activations})"
+        )
+
+
+def megabytes(size: float) -> str:
+    """A number of bytes for people."""
+    return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.0f} MB"
+
+
+def estimate(model: nn.Module, optimiser: Optimiser, objective: Objective, portion: Any) -> Needs:
+    """What a step on `portion` needs; the activations are what a forward pass is seen to keep for the backward pass."""
+    return Needs(
+        parameters=sum(p.nbytes for p in model.parameters()) + sum(b.nbytes for b in model.buffers()),
+        gradients=sum(p.nbytes for p in optimiser.parameters.values()),
+        moments=sum(tensor.nbytes for tensor in optimiser.moments().values()),
+        activations=_kept_for_backward(model, objective, portion),
+    )
+
+
+def available(device: str = "cpu") -> int:
+    """Bytes that can still be had: the least of free memory, the address-space limit and the container's limit."""
+    if device.startswith("cuda"):
+        return int(torch.cuda.mem_get_info(device)[0])
+    free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    meminfo = _text(Path("/proc/meminfo"))
+    if found := re.search(r"MemAvailable:\s+(\d+) kB", meminfo):
+        free = int(found[1]) * 1024
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if limit != resource.RLIM_INFINITY:
+        pages = int(_text(Path("/proc/self/statm")).split()[0] or 0)
+        free = min(free, limit - pages * os.sysconf("SC_PAGE_SIZE"))
+    container, used = _text(_CGROUP / "memory.max").strip(), _text(_CGROUP / "memory.current").strip()
+    if container.isdigit() and used.isdigit():
+        free = min(free, int(container) - int(used))
+    return max(free, 0)
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an error says that memory was refused: Python's, CUDA's, or the text of torch's CPU allocator."""
+    if isinstance(error, (MemoryError, torch.OutOfMemoryError)):
+        return True
+    return isinstance(error, RuntimeError) and bool(_TOO_LITTLE.search(str(error)))
+
+
+def drop_failed_backward() -> None:
+    """Free the graph of a backward pass that failed: autograd's queue holds on to it until another pass is made."""
+    torch.zeros((), requires_grad=True).mul(1).backward()  # type: ignore[no-untyped-call]
+
+
+def _kept_for_backward(model: nn.Module, objective: Objective, portion: Any) -> int | None:
+    own = {p.untyped_storage().data_ptr() for p in model.parameters()}
+    kept: dict[int, int] = {}
+
+    def pack(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in own:
+            kept[storage.data_ptr()] = storage.nbytes()
+        return tensor.detach()  # itself, it could hold the very graph that holds it, and both would stay for ever
+
+    buffers = [buffer.clone() for buffer in model.buffers()]
+    try:
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+            losses = objective(model, portion)  # holds the graph, so that no storage is counted at a used address
+        del losses
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
+            raise
+        return None
+    finally:
+        with torch.no_grad():  # a look leaves no trace in running statistics
+            for buffer, before in zip(model.buffers(), buffers, strict=True):
+                buffer.copy_(before)
+    return sum(kept.values())
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="ascii")
+    except OSError:
+        return ""

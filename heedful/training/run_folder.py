@@ -1,0 +1,101 @@
+"""The folder of a run, which one process at a time may train in.
+
+config.toml       what the run was told, and is held to when it is resumed
+metrics.jsonl     losses, rates and evaluations by step
+timing.json       where the time went
+checkpoints/      step-000123/ …
+model/            the finished model
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+from typing import IO, Any
+
+from heedful.config import read_toml, write_toml
+from heedful.errors import HeedfulError
+from heedful.training.checkpoint import Checkpoints
+
+
+class RunFolder:
+    """The places in a run's folder, and the lock on it."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.config = self.path / "config.toml"
+        self.metrics = self.path / "metrics.jsonl"
+        self.timing = self.path / "timing.json"
+        self.model = self.path / "model"
+        self.checkpoints = Checkpoints(self.path / "checkpoints")
+        self._lock: IO[str] | None = None
+
+    def holds_run(self) -> bool:
+        """Whether a run was ever started here."""
+        return self.config.exists() or bool(self.checkpoints.steps())
+
+    def claim(self, config: Any, resume: bool) -> None:
+        """Take the folder for this process: an old run is gone on with, or refused without `resume`."""
+        self._take_lock()
+        if not self.holds_run():
+            write_toml(config, self.config)
+        elif resume:
+            self._check_same(config)
+        else:
+            raise HeedfulError(
+                "there is a run in this folder already",
+                where=self.path,
+                remedy="go on with it by --resume, or name another folder",
+            )
+        self.checkpoints.sweep()
+
+    def release(self) -> None:
+        """Let other processes have the folder."""
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+    def _take_lock(self) -> None:
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            self._lock = (self.path / ".lock").open("a+", encoding="ascii")
+        except OSError as error:
+            raise HeedfulError(
+                f"cannot write here: {error.strerror}", where=self.path, remedy="name another folder"
+            ) from error
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            self._lock.seek(0)
+            holder = self._lock.read().strip() or "unknown"
+            self.release()
+            raise HeedfulError(
+                f"another process (number {holder}) is training in this folder",
+                where=self.path,
+                remedy="wait for it or stop it, or name another folder",
+            ) from error
+        self._lock.truncate(0)
+        self._lock.write(str(os.getpid()))
+        self._lock.flush()
+
+    def _check_same(self, config: Any) -> None:
+        """A resumed run is the run that was started: what it was told then and what it is told now must agree."""
+        stored = read_toml(type(config), self.config)
+        if stored != config:
+            raise HeedfulError(
+                f"the run was started with other settings: {'; '.join(_differences(stored, config))}",
+                where=self.config,
+                remedy="resume with the settings of config.toml, or start a new run in another folder",
+            )
+
+
+def _differences(stored: Any, given: Any, prefix: str = "") -> list[str]:
+    found = []
+    for name in vars(stored):
+        old, new = getattr(stored, name), getattr(given, name)
+        if old != new and hasattr(old, "__dataclass_fields__") and type(old) is type(new):
+            found += _differences(old, new, f"{prefix}{name}.")
+        elif old != new:
+            found.append(f"{prefix}{name} was {old!r}, is now {new!r}")
+    return found

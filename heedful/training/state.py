@@ -1,0 +1,73 @@
+"""What a run has to remember between two steps, beside weights and moments."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from heedful.training.step import Taken
+from heedful.training.training_config import TrainingConfig
+
+
+@dataclass
+class Window:
+    """Sums over the steps since the last line in the journal."""
+
+    steps: int = 0
+    tokens: int = 0
+    padding: int = 0
+    sums: dict[str, float] = field(default_factory=dict)
+    counts: dict[str, float] = field(default_factory=dict)
+
+    def add(self, taken: Taken) -> None:
+        """Add a step; the losses of one that was not finite are left out."""
+        self.steps += 1
+        self.tokens += taken.totals.tokens
+        self.padding += taken.totals.padding
+        if taken.finite:
+            for name, total in taken.sums.items():
+                self.sums[name] = self.sums.get(name, 0.0) + total
+                self.counts[name] = self.counts.get(name, 0.0) + taken.totals.counts[name]
+
+    @property
+    def losses(self) -> dict[str, float]:
+        """The mean of each loss."""
+        return {name: total / max(self.counts[name], 1) for name, total in self.sums.items()}
+
+
+@dataclass
+class State:
+    """The counters of a run, as they stand in a checkpoint."""
+
+    step: int = 0
+    portions: int = 1
+    tokens: int = 0
+    skipped: int = 0
+    skipped_in_a_row: int = 0
+    evaluated: int = 0  # the step of the last evaluation
+    best_step: int | None = None
+    best_value: float | None = None
+    without_best: int = 0  # evaluations since the best one
+    window: Window = field(default_factory=Window)
+
+    def add(self, taken: Taken) -> None:
+        """Count a step."""
+        self.step += 1
+        self.tokens += taken.totals.tokens
+        self.skipped += not taken.finite
+        self.skipped_in_a_row = 0 if taken.finite else self.skipped_in_a_row + 1
+        self.window.add(taken)
+
+    def judge(self, value: float, higher_is_better: bool) -> bool:
+        """Count an evaluation; gives whether it is the best so far."""
+        sign = 1 if higher_is_better else -1
+        best = sign * value > (-math.inf if self.best_value is None else sign * self.best_value)
+        if best:
+            self.best_step, self.best_value, self.without_best = self.step, value, 0
+        else:
+            self.without_best += 1
+        return best
+
+    def patience_over(self, config: TrainingConfig) -> bool:
+        """Whether so many evaluations brought nothing better that training ends."""
+        return config.patience > 0 and self.without_best >= config.patience

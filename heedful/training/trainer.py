@@ -1,0 +1,310 @@
+"""The trainer: takes steps, tells of them, evaluates, and keeps checkpoints from which it goes on bit for bit.
+
+It does not know what it trains. A source gives portions, an objective turns a portion into losses, and whatever else
+a run does (evaluate, show progress, write the finished model) comes in as a hook.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from signal import SIGTERM
+from typing import Any
+
+import torch
+from torch import nn
+
+from heedful.errors import HeedfulError
+from heedful.training.ahead import Ahead
+from heedful.training.contract import Objective, Portion, Source
+from heedful.training.distributed import World, joined, restarted
+from heedful.training.events import Evaluated, Event, Note, Outcome, Progress
+from heedful.training.journal import Journal
+from heedful.training.keeper import Keeper
+from heedful.training.memory import available, estimate, is_out_of_memory, megabytes
+from heedful.training.optimiser import Optimiser, RateScale
+from heedful.training.run_folder import RunFolder
+from heedful.training.signals import StopSignals
+from heedful.training.state import State, Window
+from heedful.training.step import OutOfMemory, Stepper, Taken
+from heedful.training.timing import Clock
+from heedful.training.training_config import TrainingConfig
+
+__all__ = ["Hooks", "Objective", "Portion", "Source", "Trainer"]
+
+
+@dataclass(frozen=True)
+class Hooks:
+    """What else a run does. Rank 0 alone evaluates, tells and saves."""
+
+    evaluate: Callable[[nn.Module], Mapping[str, float]] | None = None  # the model is in eval mode, without gradients
+    on_event: Callable[[Event], None] | None = None
+    save_model: Callable[[Path], None] | None = None  # write the finished model to this folder
+    rate_scale: RateScale | None = None  # a parameter's own share of the learning rate, by its name
+
+
+class Trainer:
+    """Trains `model` in `run_folder` as `config` says.
+
+    `record` is the config of everything (a dataclass) that goes into the run's config.toml; without it `config` does.
+    A program that will train should call `torch.set_flush_denormal(True)` before anything else of torch, because
+    threads that exist already are not reached by it.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        objective: Objective,
+        source: Source,
+        config: TrainingConfig,
+        run_folder: str | Path,
+        hooks: Hooks | None = None,
+        record: Any = None,
+    ) -> None:
+        torch.set_flush_denormal(True)
+        self.model, self.objective, self.source, self.config = model, objective, source, config
+        self.folder = RunFolder(run_folder)
+        self.hooks = hooks or Hooks()
+        self.record = record or config
+        self.clock = Clock()
+
+    def run(self, resume: bool = False) -> Outcome:
+        """Train to the end, or until a signal; `resume` goes on with the run in the folder if there is one."""
+        with (
+            joined(self.config.timeout_minutes) as world,
+            StopSignals() as signals,
+            Ahead(self.source, world, self.config.steps) as ahead,
+        ):
+            try:
+                world.first(lambda: self.folder.claim(self.record, resume or restarted()))
+                return _Run(self, world, signals, ahead).go()
+            except (MemoryError, RuntimeError) as error:
+                if not is_out_of_memory(error):
+                    raise
+                raise HeedfulError(
+                    f"not enough memory for the model, its gradients and Adam's moments: {str(error).splitlines()[0]}",
+                    where=self.folder.path,
+                    remedy="use a smaller model or a machine with more memory",
+                ) from error
+            finally:
+                self.folder.release()
+
+
+class _Run:
+    """A run in progress."""
+
+    def __init__(self, trainer: Trainer, world: World, signals: StopSignals, ahead: Ahead) -> None:
+        self.model, self.config, self.folder, self.hooks = trainer.model, trainer.config, trainer.folder, trainer.hooks
+        self.trainer, self.world, self.signals, self.ahead, self.clock = trainer, world, signals, ahead, trainer.clock
+        self.optimiser = Optimiser(self.model, self.config, self.hooks.rate_scale)
+        self.stepper = Stepper(
+            self.model, trainer.objective, self.optimiser, self.config, world, self.clock, ahead.fill
+        )
+        self.state = State(portions=self.config.portions)
+        self.keeper = Keeper(self.folder, self.model, self.optimiser, world, lambda text: self._emit(Note(text)))
+        self.journal: Journal | None = None
+        self.pace: deque[tuple[float, int]] = deque(maxlen=50)  # moments and the tokens seen by then
+
+    def go(self) -> Outcome:
+        """The whole run: every line of the loop happens on every rank, at the same step."""
+        self.model.train()
+        self._restore()
+        self._tell_needs()
+        self.ahead.start(self.state.step, self.state.portions)
+        self.pace.append((time.perf_counter(), self.state.tokens))
+        self._evaluate_if_due()
+        while self.state.step < self.config.steps and not self.state.patience_over(self.config):
+            taken = self._step()
+            self._tell(taken)
+            if taken.totals.stop or (self.world.size == 1 and self.signals.received):
+                return self._stop()
+            self._evaluate_if_due()
+            if self.config.checkpoint_every and self.state.step % self.config.checkpoint_every == 0:
+                self._checkpoint()
+        return self._finish()
+
+    def _step(self) -> Taken:
+        """The next step; if memory does not suffice for its portions, it is done in twice as many of half the size."""
+        largest = None
+        while True:
+            portions = self.ahead.take()
+            self.clock.lap("wait")
+            try:
+                if largest is not None:
+                    self._check_smaller(portions, largest)
+                taken = self.stepper.take(self.state.step, portions, stop=self.signals.received is not None)
+            except OutOfMemory:
+                largest = self._size(portions)
+                self._halve()
+            else:
+                self.state.add(taken)
+                return taken
+
+    def _halve(self) -> None:
+        self.state.portions *= 2
+        self._note(
+            f"step {self.state.step + 1} does not fit into memory: portions of half the size from here on, "
+            f"{self.state.portions} for each batch; the batch stays the same",
+            portions=self.state.portions,
+        )
+        self.ahead.start(self.state.step, self.state.portions)
+
+    def _size(self, portions: Any) -> float:
+        return self.world.sum([max(portion.tokens + portion.padding for portion in portions)])[0]
+
+    def _check_smaller(self, portions: Any, largest: float) -> None:
+        if self._size(portions) >= largest:
+            raise HeedfulError(
+                "a single example does not fit into memory",
+                where=self.folder.path,
+                remedy="use a smaller model or shorter sequences, or a machine with more memory",
+            )
+
+    def _tell(self, taken: Taken) -> None:
+        """Progress after a step, a line in the journal now and then, and the end of too long a row of bad steps."""
+        state, steps = self.state, self.config.steps
+        self.pace.append((time.perf_counter(), state.tokens))
+        (then, before), (now, tokens) = self.pace[0], self.pace[-1]
+        speed = (tokens - before) / (now - then)
+        left = (now - then) / (len(self.pace) - 1) * (steps - state.step)
+        totals = taken.totals
+        padding = totals.padding / max(totals.tokens + totals.padding, 1)
+        rate, norm = taken.learning_rate, taken.gradient_norm
+        self._emit(Progress(state.step, steps, taken.losses, rate, norm, speed, padding, left))
+        if not taken.finite:
+            self._tell_skipped()
+        if state.step % self.config.log_every == 0 or state.step == steps:
+            self._write_line(taken, speed)
+        self.clock.lap("other")
+
+    def _write_line(self, taken: Taken, speed: float) -> None:
+        window, self.state.window = self.state.window, Window()
+        self._journal(
+            losses=window.losses,
+            learning_rate=taken.learning_rate,
+            gradient_norm=taken.gradient_norm,
+            tokens=self.state.tokens,
+            tokens_per_second=round(speed, 1),
+            padding=window.padding / max(window.tokens + window.padding, 1),
+            skipped=self.state.skipped,
+        )
+
+    def _tell_skipped(self) -> None:
+        state = self.state
+        self._note(f"step {state.step} skipped: its loss or gradient is not finite", skipped=state.skipped)
+        if state.skipped_in_a_row >= self.config.non_finite_limit:
+            newest = self._path(self.keeper.saved)
+            good = f"the last good checkpoint is {newest.name}" if newest else "there is no checkpoint yet"
+            raise HeedfulError(
+                f"not finite {state.skipped_in_a_row} steps in a row, up to step {state.step}; {good}",
+                where=newest or self.folder.path,
+                remedy="look at the data of these steps, or start a new run with a lower learning rate",
+            )
+
+    def _evaluate_if_due(self) -> None:
+        """Evaluate; a new best is kept at once. Also done after a resume, if a signal came before it could be."""
+        state, every = self.state, self.config.eval_every
+        due = state.step == self.config.steps or (every and state.step % every == 0)
+        if self.hooks.evaluate is None or not due or state.evaluated == state.step:
+            return
+        metrics = self.world.first(self._metrics)
+        self.clock.lap("evaluation")
+        state.evaluated = state.step
+        decides, upwards = self.config.best, self.config.higher_is_better
+        best = decides is not None and state.judge(_named(metrics, decides), upwards)
+        self._journal(evaluation=metrics)
+        self._emit(Evaluated(state.step, metrics, best))
+        if best:
+            self._checkpoint()
+
+    def _metrics(self) -> dict[str, float]:
+        assert self.hooks.evaluate is not None
+        self.model.eval()
+        try:
+            with torch.no_grad():
+                return {name: float(value) for name, value in self.hooks.evaluate(self.model).items()}
+        finally:
+            self.model.train()
+
+    def _checkpoint(self) -> None:
+        if self.keeper.saved == self.state.step:
+            return
+        if self.journal is not None:
+            self.journal.sync()
+        self.keeper.write(self.state, self.config.keep_last)
+        self.clock.lap("checkpoint")
+        if self.world.rank == 0:
+            self.clock.write(self.folder.timing, self.ahead.seconds)
+
+    def _restore(self) -> None:
+        self.state = self.keeper.restore(self.state)
+        if self.world.rank == 0:
+            self.clock.resume(self.folder.timing)
+            self.journal = Journal(self.folder.metrics, self.state.step)
+        self.clock.lap("other")
+
+    def _tell_needs(self) -> None:
+        """Say, before the first step, how much memory it will take."""
+        if self.world.rank == 0 and self.state.step < self.config.steps:
+            number, portions = self.state.step, self.state.portions
+            portion = self.trainer.source.step(number, self.world.rank, self.world.size, portions)[0]
+            needs = estimate(self.model, self.optimiser, self.trainer.objective, portion)
+            free = available(self.world.device)
+            short = needs.activations is None or needs.gradients + needs.activations > free
+            warning = ", which may be too little" if short else ""
+            self._emit(Note(f"memory: {needs}; {megabytes(free)} are free{warning}"))
+
+    def _stop(self) -> Outcome:
+        self._checkpoint()
+        # Where another rank had the signal, this one ends as if it had been asked politely.
+        return self._outcome(signal=self.signals.received or SIGTERM)
+
+    def _finish(self) -> Outcome:
+        self._checkpoint()
+        if self.config.restore_best and self.state.best_step is not None:
+            self.keeper.restore_weights(self.state.best_step)
+        if self.hooks.save_model is not None:
+            self.world.first(lambda: self.hooks.save_model and self.hooks.save_model(self.folder.model))
+        return self._outcome(stopped_early=self.state.step < self.config.steps)
+
+    def _outcome(self, stopped_early: bool = False, signal: int | None = None) -> Outcome:
+        if self.journal is not None:
+            self.journal.close()
+            self.clock.write(self.folder.timing, self.ahead.seconds)
+        state = self.state
+        return Outcome(
+            step=state.step,
+            steps=self.config.steps,
+            checkpoint=self._path(self.keeper.saved),
+            best=self._path(state.best_step),
+            best_value=state.best_value,
+            skipped=state.skipped,
+            portions=state.portions,
+            stopped_early=stopped_early,
+            signal=signal,
+        )
+
+    def _path(self, step: int | None) -> Path | None:
+        return None if step is None else self.folder.checkpoints.path(step)
+
+    def _note(self, text: str, **values: Any) -> None:
+        """Tell the user, and later readers of the journal, of something out of the ordinary."""
+        self._journal(note=text, **values)
+        self._emit(Note(text))
+
+    def _journal(self, **values: Any) -> None:
+        if self.journal is not None:
+            self.journal.write(self.state.step, values)
+
+    def _emit(self, event: Event) -> None:
+        if self.world.rank == 0 and self.hooks.on_event is not None:
+            self.hooks.on_event(event)
+
+
+def _named(metrics: Mapping[str, float], name: str) -> float:
+    if name not in metrics:
+        raise HeedfulError(f"the evaluation has no number {name!r}", remedy=f"choose `best` from {', '.join(metrics)}")
+    return metrics[name]

@@ -1,0 +1,1 @@
+"""Single HTML files that need no network: reports of runs."""

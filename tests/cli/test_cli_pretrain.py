@@ -1,0 +1,136 @@
+"""`heedful pretrain`: budgets and phases are understood, a small run ends with a model, and resuming is exact."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from transformers import BertForPreTraining
+
+from heedful.cli.pretrain_plan import Budget, batch_size_of, parse_budget, parse_phases, steps_of
+from heedful.errors import HeedfulError
+
+
+def heedful(*arguments: object, folder: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "heedful", *map(str, arguments)]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a small corpus of toy documents."""
+    folder = tmp_path_factory.mktemp("pretrain")
+    for command in (
+        "toy world --size small",
+        "tokenizer train world/documents.en.txt -o tokenizer --vocab-size 400",
+        "corpus build world/documents.en.txt -o corpus --tokenizer tokenizer --held-out-file world/heldout.en.txt",
+    ):
+        done = heedful(*command.split(), folder=folder)
+        assert done.returncode == 0, done.stderr
+    return folder
+
+
+OPTIONS = ("--size", "tiny", "--phases", "32:50%,64:50%", "--budget", "6steps", "--batch-size", 8)
+
+
+@pytest.mark.parametrize(
+    ("text", "budget"),
+    [
+        ("30m", Budget(seconds=1800)),
+        ("1.5h", Budget(seconds=5400)),
+        ("90s", Budget(seconds=90)),
+        ("20000steps", Budget(steps=20000)),
+        ("20ksteps", Budget(steps=20000)),
+        ("50Mtokens", Budget(tokens=50e6)),
+    ],
+)
+def test_budgets(text: str, budget: Budget) -> None:
+    assert parse_budget(text) == budget
+
+
+@pytest.mark.parametrize("text", ["", "30", "Mm", "5Ms", "-3steps", "many steps"])
+def test_a_budget_that_is_not_understood_is_refused(text: str) -> None:
+    with pytest.raises(HeedfulError, match="not understood"):
+        parse_budget(text)
+
+
+def test_phases() -> None:
+    assert parse_phases("128:90%,512:10%") == [(128, 0.9), (512, 0.1)]
+    for text in ("128", "128:90%", "128:60%,512:60%", "x:100%"):
+        with pytest.raises(HeedfulError, match="phases"):
+            parse_phases(text)
+
+
+def test_a_step_keeps_its_tokens_when_examples_grow() -> None:
+    assert batch_size_of(512, 128, 32) == 8
+
+
+def test_the_phases_together_use_up_the_budget() -> None:
+    shares, tokens = (0.9, 0.1), (4096, 8192)
+    assert steps_of(Budget(steps=100), shares, tokens, list) == [90, 10]
+    by_tokens = steps_of(Budget(tokens=1e6), shares, tokens, list)
+    assert sum(s * n for s, n in zip(by_tokens, tokens, strict=True)) == pytest.approx(1e6, rel=0.02)
+    by_time = steps_of(Budget(seconds=60), shares, tokens, lambda: (0.1, 0.3))
+    assert by_time[0] * 0.1 + by_time[1] * 0.3 == pytest.approx(60, rel=0.02)
+
+
+def test_a_run_ends_with_a_model_that_hugging_face_loads(world: Path) -> None:
+    done = heedful("pretrain", "corpus", "-o", "run", *OPTIONS, folder=world)
+    assert done.returncode == 0, done.stderr
+    run = world / "run"
+    _, info = BertForPreTraining.from_pretrained(run / "model", output_loading_info=True)
+    assert not any(info[key] for key in ("missing_keys", "unexpected_keys", "mismatched_keys"))
+    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    evaluation = next(line["evaluation"] for line in lines if "evaluation" in line)
+    assert {"mlm_loss", "mlm_accuracy", "nsp_accuracy", "unigram_loss", "bigram_loss"} <= set(evaluation)
+    timing = json.loads((run / "timing.json").read_text())
+    assert sum(timing["parts"].values()) == pytest.approx(timing["wall"], rel=0.02)
+    assert (run / "report.html").exists()
+    assert "held-out" in (run / "model" / "README.md").read_text()
+
+
+def test_a_resumed_run_ends_with_the_same_weights(world: Path) -> None:
+    def weights(run: str) -> str:
+        return hashlib.sha256((world / run / "model" / "model.safetensors").read_bytes()).hexdigest()
+
+    options = (*OPTIONS, "--checkpoint-every", 2, "--seed", 3)
+    assert heedful("pretrain", "corpus", "-o", "whole", *options, folder=world).returncode == 0
+    assert heedful("pretrain", "corpus", "-o", "cut", *options, folder=world).returncode == 0
+    last = sorted((world / "cut" / "checkpoints").glob("step-*"))[-1]
+    (last / "manifest.json").write_text("damaged")
+    done = heedful("pretrain", "corpus", "-o", "cut", *options, "--resume", folder=world)
+    assert done.returncode == 0, done.stderr
+    assert weights("cut") == weights("whole")
+
+
+def test_other_settings_and_running_twice_are_refused(world: Path) -> None:
+    heedful("pretrain", "corpus", "-o", "once", *OPTIONS, folder=world)
+    again = heedful("pretrain", "corpus", "-o", "once", *OPTIONS, folder=world)
+    assert again.returncode == 2
+    assert "--resume" in again.stderr
+    other = heedful("pretrain", "corpus", "-o", "once", *OPTIONS, "--seed", 9, "--resume", folder=world)
+    assert other.returncode == 2
+    assert "seed" in other.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("nowhere", "-o", "x"), "corpus"),
+        (("corpus", "-o", "x", "--size", "giant"), "giant"),
+        (("corpus", "-o", "x", "--set", "hidden_sise=64"), "hidden_size"),
+        (("corpus", "-o", "x", "--set", "hidden_size=wide"), "--set"),
+        (("corpus", "-o", "x", "--phases", "1024:100%"), "positions"),
+        (("corpus", "-o", "x", "--masking", "word"), "--words"),
+        (("corpus", "-o", "x", "--masking", "letter"), "masking"),
+    ],
+)
+def test_bad_options_are_told_plainly(world: Path, arguments: tuple[str, ...], message: str) -> None:
+    done = heedful("pretrain", *arguments, "--budget", "2steps", folder=world)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr

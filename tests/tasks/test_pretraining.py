@@ -1,0 +1,109 @@
+"""The pretraining losses, against Hugging Face's on the same weights and batch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from transformers import BertForPreTraining
+
+from heedful.checkpoints.bert_folder import save_bert
+from heedful.data.batching import flat_batch
+from heedful.data.source import PretrainingPortion
+from heedful.models.bert import BertConfig, BertForPretraining, initialise
+from heedful.tasks.pretraining import evaluate, guess, pretraining_losses
+
+CONFIG = BertConfig(
+    vocab_size=97,
+    hidden_size=32,
+    num_hidden_layers=3,
+    num_attention_heads=4,
+    intermediate_size=64,
+    max_position_embeddings=64,
+    initializer_range=0.3,
+)
+
+
+def model() -> BertForPretraining:
+    made = BertForPretraining(CONFIG)
+    initialise(made, CONFIG, seed=1)
+    return made.eval()
+
+
+def portion(rng: np.random.Generator, nsp: bool = True) -> PretrainingPortion:
+    lengths = [40, 40, 17, 9, 5]
+    sequences = [rng.integers(5, 97, n).tolist() for n in lengths]
+    batch = flat_batch(sequences, [[0] * (n // 2) + [1] * (n - n // 2) for n in lengths])
+    masked = torch.from_numpy(np.sort(rng.choice(sum(lengths), 16, replace=False)))
+    labels = torch.from_numpy(rng.integers(5, 97, 16))
+    pairs = torch.from_numpy(rng.integers(0, 2, len(lengths)))
+    return PretrainingPortion(batch, masked, labels, pairs if nsp else None, padding=0)
+
+
+def padded(one: PretrainingPortion) -> dict[str, torch.Tensor]:
+    labels = torch.full_like(one.batch.ids, -100)
+    labels[one.masked] = one.labels
+    columns = {
+        "input_ids": (one.batch.ids, 0),
+        "token_type_ids": (one.batch.segments, 0),
+        "attention_mask": (torch.ones_like(labels), 0),
+        "labels": (labels, -100),
+    }
+    pad = torch.nn.utils.rnn.pad_sequence
+    return {
+        name: pad(list(flat.split(one.batch.lengths)), batch_first=True, padding_value=value)
+        for name, (flat, value) in columns.items()
+    }
+
+
+def test_the_loss_is_that_of_hugging_face(tmp_path: Path) -> None:
+    ours = model()
+    save_bert(ours, tmp_path / "model", None)
+    theirs = BertForPreTraining.from_pretrained(tmp_path / "model").eval()
+    one = portion(np.random.default_rng(0))
+    losses = pretraining_losses(ours, one)
+    mean = sum(float(losses[name].detach()) / one.counts[name] for name in ("mlm", "nsp"))
+    expected = theirs(**padded(one), next_sentence_label=one.nsp).loss
+    assert mean == pytest.approx(float(expected), rel=1e-5)
+
+
+def test_the_last_layer_at_some_rows_is_the_whole_layer_at_those_rows() -> None:
+    ours, one = model(), portion(np.random.default_rng(1))
+    rows = torch.tensor([0, 3, 41, 110])
+    torch.testing.assert_close(
+        ours.encoder.states_at(one.batch, rows), ours.encoder(one.batch).last[rows], rtol=1e-5, atol=1e-6
+    )
+
+
+def test_gradients_do_not_depend_on_where_the_last_layer_is_computed() -> None:
+    ours, one = model(), portion(np.random.default_rng(2))
+    gradients = []
+    for states in (
+        lambda: ours.encoder.states_at(one.batch, one.masked),
+        lambda: ours.encoder(one.batch).last[one.masked],
+    ):
+        ours.zero_grad()
+        torch.nn.functional.cross_entropy(ours.mlm_logits(states()), one.labels, reduction="sum").backward()
+        gradients.append([p.grad.clone() for p in ours.encoder.layers.parameters() if p.grad is not None])
+    for some, whole in zip(*gradients, strict=True):
+        torch.testing.assert_close(some, whole, rtol=1e-4, atol=1e-5)
+
+
+def test_without_pairs_there_is_one_loss() -> None:
+    ours, one = model(), portion(np.random.default_rng(3), nsp=False)
+    assert set(pretraining_losses(ours, one)) == {"mlm"} == set(one.counts)
+    assert guess(ours, one).nsp is None
+
+
+def test_evaluation_counts_right_answers_over_all_portions() -> None:
+    ours = model()
+    portions = [portion(np.random.default_rng(seed)) for seed in range(3)]
+    with torch.no_grad():
+        found = evaluate(ours, portions)
+        logits = torch.cat([guess(ours, one).mlm for one in portions])
+    labels = torch.cat([one.labels for one in portions])
+    assert found["mlm_accuracy"] == pytest.approx(float((logits.argmax(-1) == labels).float().mean()))
+    assert found["mlm_loss"] == pytest.approx(float(torch.nn.functional.cross_entropy(logits, labels)), rel=1e-5)
+    assert 0 <= found["nsp_accuracy"] <= 1
