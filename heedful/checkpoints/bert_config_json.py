@@ -13,9 +13,8 @@ from heedful.models.bert import BertConfig
 
 FIELDS = tuple(field.name for field in dataclasses.fields(BertConfig))
 
-# Keys that would change what the model computes, and the one value of each that is computed here.
+# Keys beside our fields that would change what the model computes, and the one value of each that is computed here.
 ONLY_VALUES: Mapping[str, Any] = {
-    "hidden_act": "gelu",
     "position_embedding_type": "absolute",
     "is_decoder": False,
     "is_encoder_decoder": False,
@@ -80,7 +79,10 @@ def _check_mathematics(values: Mapping[str, Any], where: Path) -> None:
                 where=where,
                 remedy=f"use a BERT with {key} = {supported!r}",
             )
-    if "AutoModel" in (values.get("auto_map") or {}):
+    code = values.get("auto_map") or {}
+    if not isinstance(code, dict):
+        raise HeedfulError(f"auto_map is {code!r}", where=where, remedy="mend the file: it is an object, or left out")
+    if "AutoModel" in code:
         raise HeedfulError(
             "the encoder is defined by program code in the folder (auto_map), and such code is never run",
             where=where,

@@ -20,11 +20,11 @@ from heedful.checkpoints.bert_config_json import config_json
 from heedful.checkpoints.bert_names import BERT_NAMES
 from heedful.checkpoints.bert_weights import PRETRAINING_PARTS, open_bert
 from heedful.checkpoints.folder import CONFIG, ModelFolder, check_vocabulary
-from heedful.checkpoints.json_files import write_json
 from heedful.checkpoints.sentence_transformers import SentenceSettings, write_layout
 from heedful.checkpoints.tensors import write_tensors
 from heedful.checkpoints.weights import Unfilled, fill, take_apart
 from heedful.errors import HeedfulError
+from heedful.json_files import write_json
 from heedful.models.bert import Bert, BertForPretraining, initialise
 from heedful.text.tokenizer import Tokenizer
 

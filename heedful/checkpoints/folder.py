@@ -9,9 +9,9 @@ from typing import Any
 
 from heedful.checkpoints.bert_config_json import bert_config, unknown_keys
 from heedful.checkpoints.bert_weights import bert_weight_notes
-from heedful.checkpoints.json_files import read_json
 from heedful.checkpoints.sentence_transformers import SentenceLayout, SentenceSettings, read_layout
 from heedful.errors import HeedfulError
+from heedful.json_files import read_json
 from heedful.models.bert import BertConfig
 from heedful.text.tokenizer import Tokenizer
 
@@ -89,6 +89,7 @@ def _tokenizer(layout: SentenceLayout) -> Tokenizer | None:
     if not any((layout.encoder / name).is_file() for name in ("tokenizer.json", "vocab.txt")):
         return None
     tokenizer = Tokenizer.load(layout.encoder)
+    _check_frame(tokenizer, layout.encoder)
     if layout.lower_case and tokenizer.encode("A").ids != tokenizer.encode("a").ids:
         raise HeedfulError(
             "do_lower_case asks to lower-case texts before a tokenizer that keeps case, which is not supported",
@@ -96,6 +97,16 @@ def _tokenizer(layout: SentenceLayout) -> Tokenizer | None:
             remedy="lower-case your texts yourself and set do_lower_case to false",
         )
     return tokenizer
+
+
+def _check_frame(tokenizer: Tokenizer, where: Path) -> None:
+    frame = [tokenizer.special_tokens[role] for role in ("cls", "sep")]
+    if tokenizer.encode("").tokens != frame:
+        raise HeedfulError(
+            f"the tokenizer does not put texts between {' and '.join(frame)}, as BERT was trained to see them",
+            where=where,
+            remedy="use the tokenizer.json that belongs to the model (its post_processor adds them), or its vocab.txt",
+        )
 
 
 def _config_notes(config: Mapping[str, Any]) -> list[str]:

@@ -1,7 +1,7 @@
 """How the names of our parameters and the names on disk belong together, for any model.
 
 A table lists modules: ours on the left, theirs on the right; `{i}` stands for a number. The last word of a name
-(`weight`, `bias`) is the same on both sides. Where several modules of theirs make one of ours, their rows lie one
+(`weight` or `bias`) is the same on both sides. Where several modules of theirs make one of ours, their rows lie one
 below the other. One table serves both ways: it names the tensors to join when a parameter is read, and those to cut
 it into when it is written.
 """
@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+LEAVES = ("weight", "bias")
 _NUMBER = re.compile(r"(?<=\.)\d+(?=\.)")
 
 
@@ -35,7 +36,6 @@ class NameTable:
 
     def knows(self, name: str) -> bool:
         """Whether a tensor on disk belongs to this family, be it of a part that is not wanted now."""
-        return name in self.copies or name in self.counters or self._known(_NUMBER.sub("{i}", name).rpartition(".")[0])
-
-    def _known(self, module: str) -> bool:
-        return any(module in theirs for theirs in self.modules.values())
+        module, _, leaf = _NUMBER.sub("{i}", name).rpartition(".")
+        listed = leaf in LEAVES and any(module in theirs for theirs in self.modules.values())
+        return listed or name in self.copies or name in self.counters

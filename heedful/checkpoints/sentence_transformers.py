@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from heedful.checkpoints.json_files import read_json, read_json_value, write_json
 from heedful.errors import HeedfulError
+from heedful.json_files import read_json, read_json_value, write_json
 
 MODULES = "modules.json"
 LIMITS = "sentence_bert_config.json"
 PROMPTS = "config_sentence_transformers.json"
+_NORMALIZED = "the folder scales its vectors to length 1: ask for it with normalize"
 
 # Our name of a pooling -> the modes of sentence-transformers whose vectors lie side by side in it.
 POOLINGS: Mapping[str, tuple[str, ...]] = {
@@ -66,7 +67,8 @@ def read_layout(folder: Path) -> SentenceLayout:
         return SentenceLayout(folder, None, *_limits(folder), notes=())
     encoder, pooling, normalize = _modules(folder)
     settings = SentenceSettings(_pooling(pooling / "config.json"), normalize)
-    return SentenceLayout(encoder, settings, *_limits(encoder), notes=_prompt_notes(folder))
+    notes = (*((_NORMALIZED,) if normalize else ()), *_prompt_notes(folder))
+    return SentenceLayout(encoder, settings, *_limits(encoder), notes)
 
 
 def write_layout(folder: Path, settings: SentenceSettings, max_length: int | None, width: int) -> None:

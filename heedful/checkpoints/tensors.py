@@ -17,8 +17,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from heedful.checkpoints.json_files import read_json, write_json
 from heedful.errors import HeedfulError
+from heedful.json_files import read_json, write_json
 
 SINGLE = "model.safetensors"
 INDEX = "model.safetensors.index.json"

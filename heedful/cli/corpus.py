@@ -108,11 +108,12 @@ def show(
       heedful corpus show corpus --examples 1 --length 32 --masking word
       heedful corpus show corpus --verify
     """
+    from heedful.cli.console import table_console
     from heedful.data.corpus import Corpus
     from heedful.data.examples import Recipe
 
     corpus = Corpus.open(folder, verify)
-    console = _console()
+    console = table_console()
     console.print(_counts(corpus))
     console.print(_histogram(corpus.train))
     if examples:
@@ -202,10 +203,3 @@ def _progress() -> Progress:
 
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TextColumn("{task.fields[done]}"))
     return Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True))
-
-
-def _console() -> Any:
-    from rich.console import Console
-
-    console = Console()
-    return console if console.is_terminal else Console(width=110)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from heedful.errors import HeedfulError
+
 
 @click.command()
 @click.argument("model", type=click.Path())
@@ -20,6 +22,7 @@ import click
 @click.option("--field", default="text", show_default=True, help="The field to read of a .jsonl input.")
 @click.option("--restart", is_flag=True, help="Throw away an unfinished output instead of continuing it.")
 @click.option("--device", help="cpu, cuda, cuda:1 …  [default: a GPU if there is one]")
+@click.option("-v", "--verbose", is_flag=True, help="Also tell what is unusual about the model folder.")
 def command(
     model: str,
     input: str,
@@ -35,6 +38,7 @@ def command(
     field: str,
     restart: bool,
     device: str | None,
+    verbose: bool,
 ) -> None:
     """A vector for each line of INPUT (a text file, .jsonl, either .gz, or - for standard input).
 
@@ -48,6 +52,8 @@ def command(
       heedful embed MODEL lines.txt -o tokens.jsonl --layers -1,-2
       zcat lines.gz | heedful embed MODEL - -o vectors.npy --normalize
     """
+    from pathlib import Path
+
     from heedful.cli.progress import progress_bar
     from heedful.inference.embed_file import embed_file
     from heedful.inference.load import load
@@ -55,24 +61,28 @@ def command(
 
     kind = kind or _kind_of(output)
     embedder = load(model, device)
-    for note in embedder.folder.notes:
+    for note in embedder.folder.notes if verbose else ():
         click.echo(f"note: {note}", err=True)
     wanted = embedder.features(
         layer_list(layers), combine, pooling, unit or ("token" if kind == "jsonl" else "sentence"), normalize
     )
-    total = None if input == "-" else count_texts(input)
-    with progress_bar("embedding", total, "texts") as advance:
-        result = embed_file(
-            embedder,
-            read_texts(input, field),
-            output,
-            wanted,
-            kind=kind,
-            max_length=max_length,
-            truncate=truncate,
-            restart=restart,
-            on_progress=lambda p: advance(p.texts, p.texts - p.resumed),
-        )
+    total = count_texts(input) if Path(input).is_file() else None  # a pipe can be read only once
+    try:
+        with progress_bar("embedding", total, "texts") as advance:
+            result = embed_file(
+                embedder,
+                read_texts(input, field),
+                output,
+                wanted,
+                kind=kind,
+                max_length=max_length,
+                truncate=truncate,
+                restart=restart,
+                on_progress=lambda p: advance(p.texts, p.texts - p.resumed),
+            )
+    except KeyboardInterrupt:
+        click.echo("stopped; the same command goes on where it was, but for the last two seconds", err=True)
+        raise SystemExit(130) from None
     if result.resumed:
         click.echo(f"continued after {result.resumed:,} texts", err=True)
     if result.truncated:
@@ -93,4 +103,7 @@ def layer_list(text: str) -> list[int]:
 
 def _kind_of(output: str) -> str:
     ending = output.rsplit(".", 1)[-1]
-    return ending if ending in ("safetensors", "jsonl") else "npy"
+    if ending not in ("npy", "safetensors", "jsonl"):
+        remedy = "end it in .npy, .safetensors or .jsonl, or say which with --format"
+        raise HeedfulError("the output's name does not tell its format", where=output, remedy=remedy)
+    return ending

@@ -7,7 +7,6 @@ when it runs.
 from __future__ import annotations
 
 import importlib
-import os
 import sys
 
 import click
@@ -60,7 +59,7 @@ def cli() -> None:
 def main() -> None:
     """Entry point of the `heedful` command: user errors are printed plainly and exit with 2."""
     try:
-        cli(standalone_mode=False)
+        sys.exit(cli(standalone_mode=False))
     except HeedfulError as error:
         click.echo(f"error: {error}", err=True)
         sys.exit(2)
@@ -70,13 +69,3 @@ def main() -> None:
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
-    except click.exceptions.Exit as done:
-        sys.exit(done.exit_code)
-    except BrokenPipeError:
-        # The reader of our output has gone (`| head`): nothing is left to say, not even at shutdown.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
-
-
-if __name__ == "__main__":
-    main()

@@ -9,8 +9,15 @@ import click
 @click.argument("output", type=click.Path(file_okay=False))
 @click.option("--tokenizer", required=True, type=click.Path(), help="A tokenizer folder, or any model folder.")
 @click.option("--size", default="tiny", show_default=True, help="tiny, mini, small, medium, base or large.")
-@click.option("--seed", default=0, show_default=True, help="The weights depend on this and nothing else.")
-def command(output: str, tokenizer: str, size: str, seed: int) -> None:
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**63 - 1),
+    default=0,
+    show_default=True,
+    help="The same seed, size and vocabulary give the same weights.",
+)
+@click.option("--overwrite", is_flag=True, help="Replace a model folder that is there already.")
+def command(output: str, tokenizer: str, size: str, seed: int, overwrite: bool) -> None:
     """Write a BERT with random weights and its pretraining heads: a starting point, or a baseline.
 
     \b
@@ -26,6 +33,6 @@ def command(output: str, tokenizer: str, size: str, seed: int) -> None:
     config = sized(size, words.vocab_size)
     model = BertForPretraining(config)
     initialise(model, config, seed)
-    save_bert(model, output, words)
+    save_bert(model, output, words, overwrite=overwrite)
     count = sum(p.numel() for p in model.parameters())
     click.echo(f"{output}: BERT-{size}, {count:,} parameters, {config.vocab_size:,} pieces", err=True)

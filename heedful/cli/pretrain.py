@@ -17,6 +17,7 @@ import click
 @click.option("--portions", default=1, show_default=True, type=click.IntRange(min=1), help="Gradient accumulation.")
 @click.option("--masking", default="token", show_default=True, help="token, word or phrase.")
 @click.option("--pairs", default="nsp", show_default=True, help="nsp, sop (sentence order) or none.")
+@click.option("--duplicates", default=0, help="Use what `corpus build --static --duplicates N` wrote.  [default: none]")
 @click.option("--single-sentences", is_flag=True, help="A and B are one sentence each, not runs that fill the length.")
 @click.option("--learning-rate", "--lr", default=1e-4, show_default=True, type=float)
 @click.option("--warmup", default=0.1, show_default=True, type=float, help="Share of the steps, or steps from 1 on.")

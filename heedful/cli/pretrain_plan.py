@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from heedful.data.corpus import Corpus
 from heedful.data.examples import ExampleMaker, Recipe
-from heedful.data.source import Phase, PretrainingSource
+from heedful.data.source import NumberedExamples, Phase, PretrainingSource
+from heedful.data.written import WrittenExamples
 from heedful.errors import HeedfulError
 from heedful.models.bert import BertConfig
 from heedful.training.training_config import TrainingConfig
@@ -42,17 +43,18 @@ class Plan:
     training: TrainingConfig
     model: BertConfig
     start: str | None = None  # the model folder to go on from
+    duplicates: int = 0  # train on the examples written ahead, each text masked so often; 0 makes them on the fly
     evaluated_examples: int = 512
-    notes: tuple[str, ...] = field(default=())
 
     def source(self, corpus: Corpus) -> PretrainingSource:
         """The batches of the run."""
         phases = zip(self.lengths, self.steps, self.batch_sizes, strict=True)
         return PretrainingSource([Phase(self.examples(corpus, n), steps, size) for n, steps, size in phases])
 
-    def examples(self, corpus: Corpus, length: int) -> ExampleMaker:
+    def examples(self, corpus: Corpus, length: int) -> NumberedExamples:
         """The training examples of one length."""
-        return ExampleMaker(corpus, replace(self.recipe, max_length=length))
+        recipe = replace(self.recipe, max_length=length)
+        return WrittenExamples(corpus, recipe, self.duplicates) if self.duplicates else ExampleMaker(corpus, recipe)
 
     def held_out(self, corpus: Corpus) -> ExampleMaker:
         """The held-out examples, of the longest length trained on."""

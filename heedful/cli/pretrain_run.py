@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from torch import nn
 
 from heedful.checkpoints.bert_folder import load_bert_for_pretraining, save_bert
 from heedful.checkpoints.folder import read_folder
 from heedful.cli.model_card import write_card
 from heedful.cli.pretrain_plan import Plan, batch_size_of, parse_budget, parse_phases, steps_of
+from heedful.cli.progress import clock
 from heedful.cli.training_display import TrainingDisplay
 from heedful.config import from_mapping, read_toml, to_mapping
 from heedful.data.corpus import Corpus
@@ -23,15 +26,13 @@ from heedful.data.source import Phase, PretrainingSource, held_out_portions
 from heedful.errors import HeedfulError
 from heedful.models.bert import BertConfig, BertForPretraining, initialise, sized
 from heedful.tasks.pretraining import evaluate, pretraining_losses
-from heedful.training.budget import seconds_per_step
+from heedful.training.budget import RESERVE, seconds_per_step
+from heedful.training.distributed import restarted
 from heedful.training.events import Note, Outcome
 from heedful.training.run_folder import RunFolder
 from heedful.training.trainer import Hooks, Trainer
 from heedful.training.training_config import TrainingConfig
 from heedful.views.report import write_report
-
-# The part of a time budget that is kept for evaluations and checkpoints.
-RESERVE = 0.05
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,7 @@ class Options:
     batch_size: int = 32
     portions: int = 1
     masking: str = "token"
+    duplicates: int = 0
     pairs: str = "nsp"
     single_sentences: bool = False
     learning_rate: float = 1e-4
@@ -63,12 +65,15 @@ class Options:
 
 def pretrain(options: Options) -> Outcome:
     """Train as the options say, showing progress; gives how it ended."""
+    torch.set_flush_denormal(True)  # before torch starts its threads, which would not hear of it later
     corpus = Corpus.open(options.corpus)
     run = RunFolder(options.output)
-    with TrainingDisplay() as display:
+    run.check_resumable(options.resume or restarted())
+    with TrainingDisplay(quiet=not first_process()) as display:
+        _warn_if_busy(display)
         plan = plan_for(options, corpus)
         model = fresh_model(plan)
-        stored = read_toml(Plan, run.config) if options.resume and run.config.exists() else None
+        stored = read_toml(Plan, run.config) if run.config.exists() else None
         plan = plan.with_steps(_steps(plan, corpus, model, stored, display))
         held_out = HeldOut(plan, corpus, display) if corpus.held_out.documents else None
         hooks = Hooks(
@@ -78,11 +83,25 @@ def pretrain(options: Options) -> Outcome:
         )
         trainer = Trainer(model, pretraining_losses, plan.source(corpus), plan.training, options.output, hooks, plan)
         outcome = trainer.run(options.resume)
-        report = write_report(run.path)
-    display.console.print(f"{outcome}\nreport: {report}", markup=False, highlight=False)
-    if outcome.finished:
-        display.console.print(f"model:  {run.model}", markup=False, highlight=False)
+    if first_process():
+        lines = [f"{outcome}, {clock(trainer.clock.wall)} in all", f"report: {write_report(run.path)}"]
+        if outcome.finished:
+            lines.append(f"model:  {run.model}")
+        display.console.print("\n".join(lines), markup=False, highlight=False)
     return outcome
+
+
+def first_process() -> bool:
+    """Whether this process is the one that speaks, of those torchrun has started."""
+    return os.environ.get("RANK", "0") == "0"
+
+
+def _warn_if_busy(display: TrainingDisplay) -> None:
+    """Threads of one product wait for each other, so that one busy core slows the others down to a crawl."""
+    busy = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+    if busy > 1 and torch.get_num_threads() > 1:
+        text = f"the machine is busy (load {busy:.1f}); with OMP_NUM_THREADS=1 a small model may train faster now"
+        display.show(Note(text))
 
 
 def plan_for(options: Options, corpus: Corpus) -> Plan:
@@ -122,6 +141,7 @@ def plan_for(options: Options, corpus: Corpus) -> Plan:
         ),
         model=_model_config(options, corpus, max(lengths)),
         start=options.start,
+        duplicates=options.duplicates,
     )
 
 
@@ -224,8 +244,9 @@ def _steps(
 
     tokens = [n * size for n, size in zip(plan.lengths, plan.batch_sizes, strict=True)]
     steps = steps_of(parse_budget(plan.budget), plan.shares, tokens, measured)
-    listed = ", ".join(f"{s:,} of {n} tokens" for n, s in zip(plan.lengths, steps, strict=True))
-    display.show(Note(f"steps: {listed}"))
+    phases = zip(steps, plan.batch_sizes, plan.lengths, strict=True)
+    listed = ", then ".join(f"{s:,} steps of {size} examples of up to {n} tokens" for s, size, n in phases)
+    display.show(Note(listed))
     return tuple(steps)
 
 

@@ -34,6 +34,7 @@ def command(model: str, input: str, max_length: int | None, field: str, as_json:
     """
     import sys
     from contextlib import nullcontext
+    from pathlib import Path
 
     from heedful.cli.progress import progress_bar
     from heedful.inference.load import load
@@ -41,13 +42,13 @@ def command(model: str, input: str, max_length: int | None, field: str, as_json:
     from heedful.text.documents import count_texts, read_texts
 
     loaded = load(model, device)
-    lm = loaded.masked_lm
-    total = None if input == "-" else count_texts(input)
+    lm, limit = loaded.masked_lm, loaded.limit(max_length)
+    total = count_texts(input) if Path(input).is_file() else None  # a pipe can be read only once
     whole, out = Score(), sys.stdout  # kept, because a bar takes the name over
     # On a terminal the lines themselves show how far it is.
     bar = nullcontext(lambda done, new: None) if out.isatty() else progress_bar("scoring", total, "lines")
     with bar as advance:
-        for number, score in enumerate(score_texts(lm, read_texts(input, field), max_length), start=1):
+        for number, score in enumerate(score_texts(lm, read_texts(input, field), limit), start=1):
             whole += score
             if score.tokens:
                 click.echo(_line({"line": number}, score, as_json), file=out)
@@ -55,7 +56,7 @@ def command(model: str, input: str, max_length: int | None, field: str, as_json:
     if not whole.tokens:
         raise HeedfulError("there is no text to score", where=input, remedy="give lines with words in them")
     click.echo(_line({"whole": True}, whole, as_json), file=out)
-    _warn(whole, max_length or lm.positions)
+    _warn(whole, limit)
 
 
 def _line(name: dict[str, Any], score: Score, as_json: bool) -> str:

@@ -10,8 +10,11 @@ import click
 @click.argument("texts", nargs=-1, required=True)
 @click.option("--layers", default="-1", show_default=True, help="Layers, by commas; several are concatenated.")
 @click.option("--pooling", help="cls, mean, max, mean-max or last.  [default: the folder's own, else mean]")
+@click.option("--device", help="cpu, cuda, cuda:1 …  [default: a GPU if there is one]")
 @click.option("--json", "as_json", is_flag=True, help="Print the matrix as JSON.")
-def command(model: str, texts: tuple[str, ...], layers: str, pooling: str | None, as_json: bool) -> None:
+def command(
+    model: str, texts: tuple[str, ...], layers: str, pooling: str | None, device: str | None, as_json: bool
+) -> None:
     """The cosines of all pairs of TEXTS, as a table.
 
     \b
@@ -20,21 +23,30 @@ def command(model: str, texts: tuple[str, ...], layers: str, pooling: str | None
       heedful similarity MODEL 中国 美国 苹果
     """
     import json
+    import warnings
 
     from heedful.cli.embed import layer_list
+    from heedful.inference.embedder import TruncationWarning
     from heedful.inference.load import load
 
     if len(texts) < 2:
         raise click.UsageError("give two texts or more")
-    matrix = load(model).similarity(texts, layers=layer_list(layers), pooling=pooling)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", TruncationWarning)
+        matrix = load(model, device).similarity(texts, layers=layer_list(layers), pooling=pooling)
+    for warning in caught:
+        click.echo(f"warning: {warning.message}", err=True)
     if as_json:
         rows = [[round(float(x), 6) for x in row] for row in matrix]
         click.echo(json.dumps({"texts": texts, "cosine": rows}, ensure_ascii=False))
         return
-    from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
+
+    from heedful.cli.console import table_console
 
     table = Table("", *(str(i + 1) for i in range(len(texts))), box=None)
     for number, (text, row) in enumerate(zip(texts, matrix, strict=True), start=1):
-        table.add_row(f"{number}  {text}", *(f"{x:.4f}" for x in row))
-    Console().print(table)
+        table.add_row(Text(f"{number}  {text}"), *(f"{x:.4f}" for x in row))
+    longest = max(Text(text).cell_len for text in texts)
+    table_console(longest + 8 * len(texts) + 8).print(table)

@@ -39,6 +39,7 @@ def command() -> None:
     show_default=True,
     help="Longest input, noted in the files.",
 )
+@click.option("--overwrite", is_flag=True, help="Replace the folder if it holds something.")
 def train(
     files: tuple[str, ...],
     output: str,
@@ -48,6 +49,7 @@ def train(
     field: str,
     alphabet: int | None,
     max_length: int,
+    overwrite: bool,
 ) -> None:
     """Learn a vocabulary from FILES: plain text or JSON lines, packed with gzip or not.
 
@@ -59,9 +61,11 @@ def train(
       heedful tokenizer train wiki.jsonl.gz -o tokenizer --kind bpe --cased
       heedful tokenizer train reviews.jsonl -o tokenizer --field body
     """
+    from heedful.atomic import atomic_folder
     from heedful.text import tokenizer_training
 
-    with _progress() as progress:
+    # The folder first: a name that is taken is found out before the work and not after it.
+    with atomic_folder(output, overwrite) as folder, _progress() as progress:
         reading = progress.add_task("reading lines", total=None)
         learning = progress.add_task("learning pieces", total=vocab_size, visible=False)
         tokenizer = tokenizer_training.train(
@@ -72,9 +76,11 @@ def train(
             alphabet_size=alphabet,
             on_piece=lambda pieces: progress.update(learning, completed=pieces, visible=True),
         )
-    tokenizer.model_max_length = max_length
-    tokenizer.save(output)
-    click.echo(f"{output}: {kind}, {tokenizer.vocab_size} pieces")
+        progress.update(learning, total=tokenizer.vocab_size, completed=tokenizer.vocab_size)
+        tokenizer.model_max_length = max_length
+        tokenizer.save(folder)
+    fewer = ", all that the text gives" if tokenizer.vocab_size < vocab_size else ""
+    click.echo(f"{output}: {kind}, {tokenizer.vocab_size} pieces{fewer}")
 
 
 @command.command()

@@ -9,7 +9,6 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from rich.console import Console
     from rich.table import Table
 
     from heedful.toy.baselines import Baseline
@@ -48,6 +47,7 @@ def command(out: str | None, seed: int, size: str, overwrite: bool, baselines: b
     """
     from rich.console import Console
 
+    from heedful.cli.console import table_console
     from heedful.toy.baselines import all_baselines
     from heedful.toy.writer import SIZES
 
@@ -58,7 +58,7 @@ def command(out: str | None, seed: int, size: str, overwrite: bool, baselines: b
     if baselines:
         with Console(stderr=True).status("training the baselines"):
             table = _table(all_baselines(SIZES[size], seed))
-        _console().print(table)
+        table_console().print(table)
 
 
 def _write(out: str, size: Size, seed: int, overwrite: bool) -> None:
@@ -81,11 +81,3 @@ def _table(lines: Iterable[Baseline]) -> Table:
         solved = "–" if line.solver is None else f"{line.solver:.1%}"
         table.add_row(line.task, line.language, line.metric, f"{line.chance:{form}}", f"{line.baseline:{form}}", solved)
     return table
-
-
-def _console() -> Console:
-    """A console that is as wide as the table where the output is not a terminal."""
-    from rich.console import Console
-
-    console = Console()
-    return console if console.is_terminal else Console(width=110)

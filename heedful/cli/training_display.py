@@ -19,8 +19,8 @@ SECONDS_BETWEEN_LINES = 15.0
 class TrainingDisplay:
     """Shows the events of a trainer; give its `show` to the trainer as `on_event`."""
 
-    def __init__(self) -> None:
-        self.console = Console(stderr=True)
+    def __init__(self, quiet: bool = False) -> None:
+        self.console = Console(stderr=True, quiet=quiet)
         columns = (
             TextColumn("step {task.completed:,.0f}/{task.total:,.0f}"),
             BarColumn(),
@@ -63,4 +63,4 @@ def describe(event: Step) -> str:
     """Losses, speed, padding and the time left of a step."""
     losses = "  ".join(f"{name} {value:.3f}" for name, value in event.losses.items())
     speed = f"{event.tokens_per_second:,.0f} tokens/s"
-    return f"{losses}  {speed}  padding {event.padding:.0%}  {clock(event.seconds_left)} left"
+    return f"{losses}  {speed}  padding saved {event.padding:.0%}  {clock(event.seconds_left)} left"

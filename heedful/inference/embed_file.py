@@ -62,6 +62,12 @@ def embed_file(
     target = VectorFile(Path(path), kind, width, wanted.unit != "sentence", request, restart)
     digest = blake2b()
     source = iter(texts)
+    if truncate == "error" and target.done.get("truncated"):
+        raise HeedfulError(
+            f"{target.done['truncated']} texts of the unfinished output were too long and were cut",
+            where=target.partial,
+            remedy="go on with --truncate warn, or start over with --restart",
+        )
     done = _skip_done(source, target, digest)
     progress = Progress(resumed=done, texts=done, truncated=target.done.get("truncated", 0))
     with target as file:
@@ -105,10 +111,10 @@ def _check(kind: str, wanted: Features, truncate: str) -> None:
         raise HeedfulError(f"no format is called {kind!r}", remedy=f"choose one of {', '.join(FORMATS)}")
     if truncate not in TRUNCATE:
         raise HeedfulError(f"truncate is {truncate!r}", remedy=f"choose one of {', '.join(TRUNCATE)}")
-    if kind == "jsonl" and (wanted.unit != "token" or wanted.combine != "concat"):
+    if kind == "jsonl" and (wanted.unit != "token" or wanted.combine != "concat" or wanted.normalize):
         raise HeedfulError(
             "jsonl holds every token and every layer by itself",
-            remedy="use it with unit token and without combining, or choose npy or safetensors",
+            remedy="use it with unit token, without combining or normalizing, or choose npy or safetensors",
         )
 
 

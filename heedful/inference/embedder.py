@@ -97,17 +97,8 @@ class Embedder:
         normalize   scale vectors to length 1
         max_length  the limit in tokens, None for the folder's own; what is cut is told by a TruncationWarning
         """
-        if isinstance(texts, str):
-            raise HeedfulError("texts is a single string", remedy="give a list of texts, such as [text]")
         wanted = self.features(layers, combine, pooling, unit, normalize)
-        vectors: list[Vectors] = []
-        truncated = 0
-        for chunk in self.chunks(texts, wanted, max_length):
-            vectors += chunk.vectors
-            truncated += chunk.truncated
-        if truncated:
-            message = f"{truncated} of {len(texts)} texts were longer than {self.limit(max_length)} tokens and were cut"
-            warnings.warn(message, TruncationWarning, stacklevel=2)
+        vectors = list(self._vectors(texts, wanted, max_length))
         if unit != "sentence":
             return vectors
         return np.stack(vectors) if vectors else np.empty((0, wanted.width(self.encoder.config)), np.float32)
@@ -123,9 +114,7 @@ class Embedder:
         max_length: int | None = None,
     ) -> Iterator[Vectors]:
         """As `embed`, but the vectors of each text come as they are ready: any number of texts in constant memory."""
-        wanted = self.features(layers, combine, pooling, unit, normalize)
-        for chunk in self.chunks(texts, wanted, max_length):
-            yield from chunk.vectors
+        yield from self._vectors(texts, self.features(layers, combine, pooling, unit, normalize), max_length)
 
     def similarity(self, texts: Sequence[str], layers: Sequence[int] = (-1,), pooling: str | None = None) -> Vectors:
         """The cosines of all pairs of texts, (texts, texts)."""
@@ -185,6 +174,19 @@ class Embedder:
                     yield _finished(*running.popleft())
             while running:
                 yield _finished(*running.popleft())
+
+    def _vectors(self, texts: Iterable[str], wanted: Features, max_length: int | None) -> Iterator[Vectors]:
+        """The vectors of each text, and at the end a warning if some were cut."""
+        if isinstance(texts, str):
+            raise HeedfulError("texts is a single string", remedy="give a list of texts, such as [text]")
+        count = truncated = 0
+        for chunk in self.chunks(texts, wanted, max_length):
+            yield from chunk.vectors
+            count += len(chunk.texts)
+            truncated += chunk.truncated
+        if truncated:
+            message = f"{truncated} of {count} texts were longer than {self.limit(max_length)} tokens and were cut"
+            warnings.warn(message, TruncationWarning, stacklevel=3)  # the line that called embed or embed_stream
 
     def _works(self, texts: Iterable[str], wanted: Features, limit: int) -> Iterator[Work]:
         source = iter(texts)

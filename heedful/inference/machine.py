@@ -15,6 +15,7 @@ import torch
 from heedful.data.batching import flat_batch
 from heedful.inference.workers import worker_pool
 from heedful.models.bert import Bert, initialise, sized
+from heedful.nn.packed_linear import can_pack
 
 PACKAGES = ("heedful", "torch", "tokenizers", "safetensors", "numpy", "jieba", "transformers")
 
@@ -24,12 +25,12 @@ def examine() -> dict[str, str]:
     found = {"python": platform.python_version(), "system": f"{platform.system()} {platform.machine()}"}
     found |= {name: _version(name) for name in PACKAGES}
     found["processor"] = processor()
-    found["cores"] = f"{len(os.sched_getaffinity(0))} usable of {os.cpu_count()}"
+    found["cores"] = f"{_usable_cores()} usable of {os.cpu_count()}"
     found["vector instructions"] = torch.backends.cpu.get_cpu_capability()
     found["GPU"] = torch.cuda.get_device_name() if torch.cuda.is_available() else "none"
     found["memory"] = memory()
     found["disk"] = f"{shutil.disk_usage(Path.cwd()).free / 2**30:.1f} GiB free here"
-    found["load"] = f"{os.getloadavg()[0]:.2f} (above 0.7 the figures below are too low)"
+    found["load"] = _load()
     found["threads"] = _best_threads()
     return found
 
@@ -51,6 +52,17 @@ def memory() -> str:
     return f"{sizes['MemAvailable'] / 2**20:.1f} GiB free of {sizes['MemTotal'] / 2**20:.1f}"
 
 
+def _usable_cores() -> int | None:
+    # Not every system can tie a process to some of its cores.
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+
+
+def _load() -> str:
+    if not hasattr(os, "getloadavg"):
+        return "unknown"
+    return f"{os.getloadavg()[0]:.2f} (above 0.7 the figures below are too low)"
+
+
 def _version(package: str) -> str:
     try:
         return importlib.metadata.version(package)
@@ -59,20 +71,25 @@ def _version(package: str) -> str:
 
 
 def _best_threads() -> str:
-    """Time a small BERT with 1, 2, 4 … threads, each thread with batches of its own."""
+    """Time a small BERT with several numbers of threads, each thread with batches of its own, as `embed` runs it."""
     before = torch.get_num_threads()
     model = Bert(sized("mini", 1000)).eval()
     initialise(model, model.config, seed=0)
+    if can_pack():
+        model.pack()
     speeds: dict[int, float] = {}
-    threads = 1
-    while threads <= before:
+    for threads in _thread_counts(before):
         torch.set_num_threads(threads)
         speeds[threads] = max(_tokens_per_second(model) for _ in range(3))
-        threads *= 2
     torch.set_num_threads(before)
     best = max(speeds, key=lambda n: speeds[n])
     listed = ", ".join(f"{n}: {speed:,.0f} tokens/s" for n, speed in speeds.items())
     return f"{best} work best ({listed}; a BERT-mini); torch uses {before} now, OMP_NUM_THREADS changes it"
+
+
+def _thread_counts(most: int) -> list[int]:
+    """1, 2, 4 … below `most`, and `most` itself."""
+    return [*(2**i for i in range((most - 1).bit_length())), most]
 
 
 def _tokens_per_second(model: Bert) -> float:

@@ -23,7 +23,8 @@ def write_static_vectors(model: Embedder, path: str | Path) -> tuple[int, int]:
     else:
         with atomic_file(target) as file:
             file.write(f"{len(matrix)} {matrix.shape[1]}\n")
-            for piece, row in zip(pieces, matrix, strict=True):
-                # word2vec separates by spaces, so a piece may hold none.
-                file.write(piece.replace(" ", "\u00a0") + " " + " ".join(f"{x:.6g}" for x in row.tolist()) + "\n")
+            for number, (piece, row) in enumerate(zip(pieces, matrix, strict=True)):
+                # word2vec separates by spaces, so a piece may hold none, nor be empty.
+                word = piece.replace(" ", "\u00a0") or f"[unused{number}]"
+                file.write(f"{word} {' '.join(f'{x:.6g}' for x in row.tolist())}\n")
     return len(matrix), matrix.shape[1]

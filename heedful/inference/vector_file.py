@@ -13,6 +13,7 @@ the same request again goes on from there. When all is written the header is fil
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import struct
@@ -65,6 +66,8 @@ class VectorFile:
     ) -> None:
         with plain_write_errors(self.partial):
             self._files.close()
+        if not self.journal.exists():  # nothing that could be continued
+            self.forget()
 
     def append(self, chunk: Chunk, lines: Iterable[str] | None = None) -> None:
         """Add the vectors of a chunk; for jsonl, its lines."""
@@ -98,9 +101,10 @@ class VectorFile:
             self._rows.flush()
             os.fsync(self._rows.fileno())
         if self.kind == "npy" and self.ragged:
-            with atomic_file(self.path.with_suffix(".lengths.npy"), "wb") as file:
+            with atomic_file(self.path.with_name(self.path.name.removesuffix(".npy") + ".lengths.npy"), "wb") as file:
                 np.save(file, lengths)
-        self.partial.replace(self.path)
+        with plain_write_errors(self.path):
+            self.partial.replace(self.path)
         self.forget()
 
     def forget(self) -> None:
@@ -146,6 +150,13 @@ def _reopened(path: Path, size: int) -> BinaryIO:
     if not path.exists():
         path.touch()
     file = path.open("r+b")
+    try:
+        # Kept until the file is closed; two processes that continue one file would spoil it.
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        remedy = "wait for it, stop it, or write to another file"
+        raise HeedfulError("another process is writing this output", where=path, remedy=remedy) from None
     file.truncate(size)
     file.seek(size)
     return file

@@ -40,12 +40,13 @@ def read_documents(path: str | Path, field: str = "text") -> Iterator[list[str]]
 
 def read_texts(path: str | Path, field: str = "text") -> Iterator[str]:
     """One text for each line of a plain file, blank ones included, or for each object of a JSON-lines file."""
-    for number, line in enumerate(read_lines(path), start=1):
-        yield _field_of(line, field, path, number) if is_json_lines(path) else line
+    return _json_texts(path, field) if is_json_lines(path) else read_lines(path)
 
 
 def count_texts(path: str | Path) -> int:
-    """How many texts `read_texts` will give; the file is read once, but not decoded."""
+    """How many texts `read_texts` will give; the file is read once, but not parsed."""
+    if is_json_lines(path):
+        return sum(1 for line in read_lines(path) if line.strip())
     with _open(path) as stream:
         return sum(1 for _ in stream)
 
@@ -68,13 +69,16 @@ def _plain_documents(path: str | Path) -> Iterator[list[str]]:
 
 
 def _json_documents(path: str | Path, field: str) -> Iterator[list[str]]:
-    for number, line in enumerate(read_lines(path), start=1):
-        if not line.strip():
-            continue
-        parts = _field_of(line, field, path, number).split("\n")
-        document = [part.removesuffix("\r") for part in parts if part.strip()]
+    for text in _json_texts(path, field):
+        document = [part.removesuffix("\r") for part in text.split("\n") if part.strip()]
         if document:
             yield document
+
+
+def _json_texts(path: str | Path, field: str) -> Iterator[str]:
+    for number, line in enumerate(read_lines(path), start=1):
+        if line.strip():
+            yield _field_of(line, field, path, number)
 
 
 def _field_of(line: str, field: str, path: str | Path, number: int) -> str:

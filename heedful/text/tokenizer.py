@@ -9,9 +9,8 @@ What comes back is the `Encoding` of the `tokenizers` library; offsets count cod
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 
 import tokenizers
@@ -40,12 +39,14 @@ class Tokenizer:
         self.library = library
         self.special_tokens = dict(special_tokens)
         self.model_max_length = model_max_length
-        self._cutting: dict[int, tokenizers.Tokenizer] = {}
-        self._lock = threading.Lock()
+        self._cutting = lru_cache(maxsize=8)(partial(_cutting_copy, library))
 
     @classmethod
     def load(cls, path: str | Path, lowercase: bool | None = None) -> Tokenizer:
-        """Read the `tokenizer.json` or `vocab.txt` of a folder, or such a file; `lowercase` overrides what it says."""
+        """Read the `tokenizer.json` or `vocab.txt` of a folder, or such a file.
+
+        `lowercase` overrides what it says; a tokenizer that does not normalise as BERT does keeps its own way.
+        """
         return cls(*tokenizer_folder.read(Path(path), lowercase))
 
     def save(self, folder: str | Path) -> None:
@@ -135,19 +136,12 @@ class Tokenizer:
         return found
 
     def _cutting_at(self, max_length: int, pairs: bool) -> tokenizers.Tokenizer:
-        # Truncation is a setting of the library's object, so each length has its own copy, never changed again:
-        # threads with different lengths cannot disturb one another.
         least = self.library.num_special_tokens_to_add(is_pair=pairs) + 1
         if max_length < least:
             raise HeedfulError(
                 f"max_length {max_length} leaves no room for text", remedy=f"use at least {least} tokens"
             )
-        with self._lock:
-            if max_length not in self._cutting:
-                copy = tokenizers.Tokenizer.from_str(self.library.to_str())
-                copy.enable_truncation(max_length, strategy="longest_first", direction="right")
-                self._cutting[max_length] = copy
-            return self._cutting[max_length]
+        return self._cutting(max_length)
 
     def _shorten(self, text: str | tuple[str, str], max_length: int) -> str | tuple[str, str]:
         if isinstance(text, str):
@@ -172,14 +166,22 @@ def was_truncated(encoding: Encoding) -> bool:
     return bool(encoding.overflowing)
 
 
+def _cutting_copy(library: tokenizers.Tokenizer, max_length: int) -> tokenizers.Tokenizer:
+    # Truncation is a setting of the library's object, so each length has its own copy, never changed again:
+    # threads with different lengths cannot disturb one another.
+    copy = tokenizers.Tokenizer.from_str(library.to_str())
+    copy.enable_truncation(max_length, strategy="longest_first", direction="right")
+    return copy
+
+
 def _bad_input(inputs: Sequence[object]) -> HeedfulError:
-    for number, one in enumerate(inputs):
+    for number, one in enumerate(inputs, start=1):
         sides = one if isinstance(one, tuple | list) and len(one) == 2 else (one,)
         for side in sides:
             if not isinstance(side, str):
-                what = f"text number {number} is of type {type(side).__name__}"
+                what = f"text number {number} of this batch is of type {type(side).__name__}"
                 return HeedfulError(what, remedy="give strings, or pairs of strings")
             if any("\ud800" <= character <= "\udfff" for character in side):
-                what = f"text number {number} holds half a surrogate pair"
+                what = f"text number {number} of this batch holds half a surrogate pair"
                 return HeedfulError(what, remedy="decode the text from UTF-8 without surrogateescape")
     return HeedfulError("the texts cannot be encoded", remedy="give strings, or pairs of strings")

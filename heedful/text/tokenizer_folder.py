@@ -12,10 +12,13 @@ from tokenizers import normalizers
 
 from heedful.atomic import atomic_file
 from heedful.errors import HeedfulError
+from heedful.json_files import read_json
 from heedful.text.bert_pipeline import SPECIAL_TOKENS, wordpiece_tokenizer
 
 # Hugging Face writes 1e30 for "no limit".
 NO_LIMIT = 10**9
+_TOKEN_KEYS = {f"{role}_token" for role in SPECIAL_TOKENS}
+_SWITCHES = ("do_lower_case", "strip_accents", "tokenize_chinese_chars")
 _REMEDY = "give a folder or file written by `heedful tokenizer train`, Hugging Face or Google"
 
 
@@ -23,7 +26,7 @@ def read(path: Path, lowercase: bool | None) -> tuple[tokenizers.Tokenizer, dict
     """The library's tokenizer, the special tokens by role and the longest input, from a folder or one of its files."""
     file = _tokenizer_file(path)
     settings = _settings(file.parent)
-    special_tokens = {role: _token_text(settings.get(f"{role}_token", usual)) for role, usual in SPECIAL_TOKENS.items()}
+    special_tokens = {role: settings.get(f"{role}_token", usual) for role, usual in SPECIAL_TOKENS.items()}
     if lowercase is not None:
         settings["do_lower_case"] = lowercase
     if file.suffix == ".json":
@@ -48,22 +51,27 @@ def _settings(folder: Path) -> dict[str, Any]:
     merged: dict[str, Any] = {}
     for name in ("special_tokens_map.json", "tokenizer_config.json"):
         if (folder / name).is_file():
-            merged.update(_json_object(folder / name))
+            merged.update(_checked(read_json(folder / name), folder / name))
     return merged
 
 
-def _json_object(file: Path) -> dict[str, Any]:
-    try:
-        value = json.loads(file.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise HeedfulError(f"not valid JSON: {error}", where=file, remedy="restore the file") from error
-    if not isinstance(value, dict):
-        raise HeedfulError("not a JSON object", where=file, remedy="restore the file")
-    return value
+def _checked(values: Mapping[str, Any], file: Path) -> dict[str, Any]:
+    """The settings of a file, special tokens as their text; null says nothing, except about accents."""
+    given = {key: value for key, value in values.items() if value is not None or key == "strip_accents"}
+    for key in _SWITCHES:
+        if not isinstance(given.get(key), bool | None):
+            raise HeedfulError(f"{key} is {given[key]!r}", where=file, remedy="write true or false, without quotes")
+    for key in given.keys() & _TOKEN_KEYS:
+        given[key] = _token_text(key, given[key], file)
+    return given
 
 
-def _token_text(token: Any) -> str:
-    return str(token["content"] if isinstance(token, dict) else token)
+def _token_text(key: str, token: Any, file: Path) -> str:
+    text = token.get("content") if isinstance(token, dict) else token
+    if not isinstance(text, str) or not text:
+        remedy = "give the token's text, or leave the key out"
+        raise HeedfulError(f"{key} is {token!r}, which has no text", where=file, remedy=remedy)
+    return text
 
 
 def _read_json(file: Path, settings: Mapping[str, Any]) -> tokenizers.Tokenizer:
@@ -102,6 +110,9 @@ def _vocabulary(file: Path) -> dict[str, int]:
         pieces = file.read_text(encoding="utf-8").rstrip("\n").split("\n")
     except UnicodeDecodeError as error:
         raise HeedfulError(f"not UTF-8: {error}", where=file, remedy=_REMEDY) from error
+    except OSError as error:
+        what = f"cannot be read: {error.strerror}"
+        raise HeedfulError(what, where=file, remedy="see that it is a file you may read") from error
     return {piece: number for number, piece in enumerate(pieces)}
 
 

@@ -23,8 +23,12 @@ Kind = Literal["wordpiece", "bpe"]
 KINDS: tuple[Kind, ...] = ("wordpiece", "bpe")
 
 LONGEST_WORD = 100
-# What the text is cut into before the library sees it, each distinct chunk once. Cuts only where the library cuts too.
-_CHUNK = re.compile(rf"[{IDEOGRAPHS}]| ?[^\s{IDEOGRAPHS}]+|\s")
+# What the text is cut into before the library sees it, each distinct chunk once: around the common ideographs and
+# before white space, where the library cuts too. Not before the control characters that Python counts as white space:
+# BERT drops them, and what they part grows together. (Byte-level BPE without case may count another run of spaces where
+# a combining mark stands alone between them: it drops the mark.)
+_APART = "\u3400-\u4dbf\u4e00-\u9fff"
+_CHUNK = re.compile(rf"[{_APART}]|\s*[^\s{_APART}]+(?:[\x0b\x0c\x1c-\x1f\x85]\s*[^\s{_APART}]*)*|\s+")
 _CHUNKS_IN_MEMORY = 500_000
 
 

@@ -24,9 +24,9 @@ import torch
 from torch import Tensor, nn
 
 from heedful.atomic import atomic_folder
-from heedful.checkpoints.json_files import read_json, write_json
 from heedful.checkpoints.tensors import open_tensors, write_tensors
 from heedful.errors import HeedfulError
+from heedful.json_files import read_json, write_json
 
 MANIFEST = "manifest.json"
 _NAME = re.compile(r"step-(\d{6,})")

@@ -35,19 +35,23 @@ class RunFolder:
         """Whether a run was ever started here."""
         return self.config.exists() or bool(self.checkpoints.steps())
 
-    def claim(self, config: Any, resume: bool) -> None:
-        """Take the folder for this process: an old run is gone on with, or refused without `resume`."""
-        self._take_lock()
-        if not self.holds_run():
-            write_toml(config, self.config)
-        elif resume:
-            self._check_same(config)
-        else:
+    def check_resumable(self, resume: bool) -> None:
+        """Refuse a folder that holds a run unless it is to be gone on with."""
+        if self.holds_run() and not resume:
             raise HeedfulError(
                 "there is a run in this folder already",
                 where=self.path,
                 remedy="go on with it by --resume, or name another folder",
             )
+
+    def claim(self, config: Any, resume: bool) -> None:
+        """Take the folder for this process: an old run is gone on with, or refused without `resume`."""
+        self._take_lock()
+        self.check_resumable(resume)
+        if self.holds_run():
+            self._check_same(config)
+        else:
+            write_toml(config, self.config)
         self.checkpoints.sweep()
 
     def release(self) -> None:

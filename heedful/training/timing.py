@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 from heedful.atomic import atomic_path
-from heedful.checkpoints.json_files import read_json, write_json
+from heedful.json_files import read_json, write_json
 
 PARTS = ("tokenise", "wait", "forward", "backward", "optimiser", "evaluation", "checkpoint", "other")
 

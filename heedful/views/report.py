@@ -13,8 +13,8 @@ from statistics import median
 from typing import Any
 
 from heedful.atomic import atomic_file
-from heedful.checkpoints.json_files import read_json
 from heedful.errors import HeedfulError
+from heedful.json_files import read_json
 from heedful.views.markup import markup
 from heedful.views.metrics import Metrics, Series, read_metrics
 from heedful.views.numbers import duration, exact

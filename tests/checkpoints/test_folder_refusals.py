@@ -15,6 +15,7 @@ from safetensors.torch import load_file, save_file
 from heedful.checkpoints.bert_folder import load_bert, load_bert_for_pretraining
 from heedful.checkpoints.folder import ModelFolder, read_folder
 from heedful.errors import HeedfulError
+from heedful.text.tokenizer import Tokenizer
 
 Change = Callable[[Path], None]
 WORDS = "bert.embeddings.word_embeddings.weight"
@@ -66,6 +67,12 @@ def pickled(folder: Path) -> None:
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
 
 
+def unframed(folder: Path) -> None:
+    Tokenizer.load(folder).save(folder)
+    file = folder / "tokenizer.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"post_processor": None}))
+
+
 def in_order(*changes: Change) -> Change:
     return lambda folder: [change(folder) for change in changes] and None
 
@@ -77,14 +84,15 @@ REFUSED: dict[str, tuple[Change, str]] = {
     "config is not UTF-8": (write("config.json", b'{"a": "\xff"}'), "not UTF-8 at byte 7"),
     "model type": (config(model_type="t5"), "'t5' is not supported"),
     "no model type": (config(model_type=None, architectures=["Other"]), "no model_type"),
-    "relu": (config(hidden_act="relu"), "hidden_act is 'relu'"),
-    "gelu_new": (config(hidden_act="gelu_new"), "hidden_act is 'gelu_new'"),
+    "relu": (config(hidden_act="relu"), "hidden_act 'relu'"),
+    "gelu_new": (config(hidden_act="gelu_new"), "hidden_act 'gelu_new'"),
     "relative positions": (config(position_embedding_type="relative_key"), "position_embedding_type"),
     "decoder": (config(is_decoder=True), "is_decoder"),
     "cross attention": (config(add_cross_attention=True), "add_cross_attention"),
     "quantised": (config(quantization_config={"bits": 8}), "quantization_config"),
     "untied": (config(tie_word_embeddings=False), "tie_word_embeddings"),
     "code of its own": (config(auto_map={"AutoModel": "modeling.Mine"}), "never run"),
+    "no map of code": (config(auto_map=5), "auto_map is 5"),
     "heads": (config(num_attention_heads=3), "multiple"),
     "zero heads": (config(num_attention_heads=0), "num_attention_heads is 0"),
     "dropout": (config(hidden_dropout_prob=1.5), "hidden_dropout_prob is 1.5"),
@@ -104,6 +112,7 @@ REFUSED: dict[str, tuple[Change, str]] = {
     "several missing": (drop(QUERY, WORDS), "and 1 more"),
     "half a head": (drop("cls.predictions.transform.dense.bias"), "lack cls.predictions.transform.dense.bias"),
     "unknown tensor": (put("bert.adapter.weight", lambda t: torch.ones(2)), "unknown tensor bert.adapter.weight"),
+    "scales of a quantised tensor": (put(f"{QUERY}_scale", lambda t: torch.ones(16)), f"unknown tensor {QUERY}_scale"),
     "mis-shaped tensor": (put(QUERY, lambda t: t[QUERY][:8].clone()), r"\[8, 16\].*\[16, 16\]"),
     "whole numbers": (put(QUERY, lambda t: t[QUERY].to(torch.int8)), "stored as I8"),
     "untied copy": (put("cls.predictions.decoder.weight", lambda t: t[WORDS] + 1), "differs from"),
@@ -113,6 +122,7 @@ REFUSED: dict[str, tuple[Change, str]] = {
     "pickle": (pickled, "never read"),
     "empty weights": (write("model.safetensors", b""), "header too small"),
     "huge header": (write("model.safetensors", (2**40).to_bytes(8, "little") + b"{}"), "header too large"),
+    "tokenizer without [CLS] and [SEP]": (unframed, r"not put texts between \[CLS\] and \[SEP\]"),
     "vocabulary without [UNK]": (write("vocab.txt", "[PAD]\na\n"), "UNK"),
 }
 

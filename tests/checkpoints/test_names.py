@@ -34,7 +34,15 @@ def test_other_spellings_are_understood(name: str, spelled: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["lm_head.weight", "bert.encoder.layer.x.output.dense.weight", "bert.pooler.weight", "x"]
+    "name",
+    [
+        "lm_head.weight",
+        "bert.encoder.layer.x.output.dense.weight",
+        "bert.encoder.layer.0.attention.self.query.weight_scale",
+        "bert.pooler.dense.gamma",
+        "bert.pooler.weight",
+        "x",
+    ],
 )
 def test_other_tensors_are_unknown(name: str) -> None:
     assert not BERT_NAMES.knows(name)

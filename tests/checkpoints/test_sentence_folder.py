@@ -52,7 +52,9 @@ def test_pooling_of_old_and_new_versions(foreign: Foreign, case: str) -> None:
 def test_normalize_of_old_and_new_versions(foreign: Foreign, kinds: list[str]) -> None:
     names = (f"{package}.{kind}" for package, kind in zip(kinds, ("Transformer", "Pooling", "Normalize"), strict=True))
     folder = add(foreign("BertModel"), modules(*names), {"pooling_mode": "cls"})
-    assert read_folder(folder).sentence == SentenceSettings("cls", normalize=True)
+    read = read_folder(folder)
+    assert read.sentence == SentenceSettings("cls", normalize=True)
+    assert any("length 1" in note for note in read.notes)
 
 
 REFUSED: dict[str, tuple[Any, Any, str]] = {

@@ -61,6 +61,21 @@ def test_new_does_not_overwrite(tiny_folder: Path, tmp_path: Path) -> None:
     assert [file.name for file in tmp_path.iterdir()] == ["thesis.txt"]
 
 
+def test_new_overwrites_a_model_when_told(tiny_folder: Path, tmp_path: Path) -> None:
+    arguments = ["new", tmp_path / "a", "--tokenizer", tiny_folder]
+    run(*arguments)
+    before = (tmp_path / "a" / "model.safetensors").read_bytes()
+    assert isinstance(run(*arguments, "--seed", 1).exception, HeedfulError)
+    assert (tmp_path / "a" / "model.safetensors").read_bytes() == before
+    assert run(*arguments, "--seed", 1, "--overwrite").exit_code == 0
+    assert (tmp_path / "a" / "model.safetensors").read_bytes() != before
+
+
+@pytest.mark.parametrize("seed", [-1, 2**63])
+def test_new_refuses_a_seed_out_of_range(tiny_folder: Path, tmp_path: Path, seed: int) -> None:
+    assert run("new", tmp_path / "a", "--tokenizer", tiny_folder, f"--seed={seed}").exit_code == 2
+
+
 def test_new_knows_its_sizes(tiny_folder: Path, tmp_path: Path) -> None:
     error = run("new", tmp_path / "a", "--tokenizer", tiny_folder, "--size", "gigantic").exception
     assert isinstance(error, HeedfulError) and "medium" in str(error)
@@ -75,3 +90,20 @@ def test_doctor(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found["heedful"] == heedful.__version__ and "work best" in found["threads"]
     shown = run("doctor").stdout
     assert all(name in shown for name in found)
+
+
+def test_doctor_where_the_system_tells_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    from heedful.inference import machine
+
+    monkeypatch.setattr(machine, "_tokens_per_second", lambda model: 5.0)
+    monkeypatch.delattr("os.sched_getaffinity")
+    monkeypatch.delattr("os.getloadavg")
+    found = json.loads(run("doctor", "--json").stdout)
+    assert found["load"] == "unknown" and "usable" in found["cores"]
+
+
+@pytest.mark.parametrize(("most", "counts"), [(1, [1]), (2, [1, 2]), (6, [1, 2, 4, 6]), (8, [1, 2, 4, 8])])
+def test_doctor_tries_all_threads_too(most: int, counts: list[int]) -> None:
+    from heedful.inference.machine import _thread_counts
+
+    assert _thread_counts(most) == counts

@@ -131,7 +131,7 @@ def test_a_single_string_is_refused_rather_than_taken_letter_by_letter(tiny: Emb
 
 
 def test_something_that_is_no_text_is_named(tiny: Embedder) -> None:
-    with pytest.raises(HeedfulError, match="text number 1 is of type int"):
+    with pytest.raises(HeedfulError, match="text number 2 of this batch is of type int"):
         tiny.embed(["cat", 5])  # type: ignore[list-item]
 
 

@@ -58,7 +58,7 @@ def test_json_documents(tmp_path):
 def test_texts_are_lines_or_fields_and_can_be_counted(tmp_path):
     plain, rows = tmp_path / "a.txt", tmp_path / "a.jsonl.gz"
     plain.write_bytes(b"a\n\nb")
-    rows.write_bytes(gzip.compress(b'{"text": "a\\nb"}\n{"text": ""}\n'))
+    rows.write_bytes(gzip.compress(b'{"text": "a\\nb"}\n\n \n{"text": ""}\n'))
     assert list(read_texts(plain)) == ["a", "", "b"] and count_texts(plain) == 3
     assert list(read_texts(rows)) == ["a\nb", ""] and count_texts(rows) == 2
 

@@ -105,7 +105,11 @@ def test_threads_with_different_lengths_do_not_disturb_one_another(wordpiece):
 
 @pytest.mark.parametrize(
     ("texts", "names"),
-    [(["ok", None], "number 1.*NoneType"), (["\ud800"], "surrogate"), ([("a", 3)], "number 0.*int")],
+    [
+        (["ok", None], "number 2 of this batch.*NoneType"),
+        (["\ud800"], "surrogate"),
+        ([("a", 3)], "number 1 of this batch.*int"),
+    ],
 )
 def test_what_is_no_text_is_named(wordpiece, texts, names):
     with pytest.raises(HeedfulError, match=names):
@@ -116,3 +120,11 @@ def test_what_is_no_text_is_named(wordpiece, texts, names):
 def test_a_length_without_room_is_refused(wordpiece, pair, max_length):
     with pytest.raises(HeedfulError, match="no room"):
         wordpiece.encode("a", pair, max_length)
+
+
+def test_copies_that_cut_are_few_and_cut_right(wordpiece):
+    text = "she loved the garden"
+    for max_length in [*range(3, 20), 3]:
+        assert wordpiece.encode(text, max_length=max_length).ids[-1] == wordpiece.sep_id
+        assert len(wordpiece.encode(text, max_length=max_length)) == min(max_length, len(wordpiece.encode(text)))
+    assert wordpiece._cutting.cache_info().currsize <= 8

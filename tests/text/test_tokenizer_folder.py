@@ -95,8 +95,15 @@ def test_a_mask_the_vocabulary_lacks_is_missed_only_when_asked_for(tmp_path):
         ("tokenizer.json", b"{", "not a tokenizer"),
         ("vocab.txt", b"a\nb\n", "no \\[UNK\\]"),
         ("vocab.txt", b"[UNK]\n\xff\n", "UTF-8"),
-        ("tokenizer_config.json", b"[1]", "not a JSON object"),
-        ("tokenizer_config.json", b"{", "not valid JSON"),
+        ("tokenizer.json", b"[" * 100_000, "not a tokenizer"),
+        ("tokenizer_config.json", b"[1]", "JSON object"),
+        ("tokenizer_config.json", b"{", "not JSON"),
+        ("tokenizer_config.json", b"[" * 100_000, "not readable JSON"),
+        ("tokenizer_config.json", b'{"do_lower_case": "true"}', "do_lower_case is 'true'"),
+        ("tokenizer_config.json", b'{"tokenize_chinese_chars": 1}', "tokenize_chinese_chars is 1"),
+        ("tokenizer_config.json", b'{"cls_token": {}}', "cls_token is {}, which has no text"),
+        ("special_tokens_map.json", b'{"mask_token": 5}', "mask_token is 5"),
+        ("special_tokens_map.json", b'{"pad_token": ""}', "pad_token is ''"),
     ],
 )
 def test_broken_files_are_named(tmp_path, name, content, message):
@@ -105,6 +112,30 @@ def test_broken_files_are_named(tmp_path, name, content, message):
     with pytest.raises(HeedfulError, match=message) as caught:
         Tokenizer.load(tmp_path)
     assert str(tmp_path / name) in str(caught.value) and caught.value.remedy
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_null_in_the_settings_is_as_good_as_absent(wordpiece, tmp_path, as_json):
+    wordpiece.save(tmp_path)
+    if not as_json:
+        (tmp_path / "tokenizer.json").unlink()
+    keys = ["do_lower_case", "strip_accents", "tokenize_chinese_chars", "mask_token", "unk_token", "model_max_length"]
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(dict.fromkeys(keys)))
+    (tmp_path / "special_tokens_map.json").unlink()
+    tokenizer = Tokenizer.load(tmp_path)
+    assert tokenizer.special_tokens == wordpiece.special_tokens
+    assert tokenizer.encode("The CAFÉ 爱").ids == wordpiece.encode("The CAFÉ 爱").ids
+
+
+def test_a_vocabulary_that_cannot_be_read(tmp_path, monkeypatch):
+    def refuse(*_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    vocab_folder(tmp_path, ["a"])
+    monkeypatch.setattr("pathlib.Path.read_text", refuse)
+    with pytest.raises(HeedfulError, match="Permission denied") as caught:
+        Tokenizer.load(tmp_path)
+    assert caught.value.where == tmp_path / "vocab.txt"
 
 
 def test_nothing_to_load(tmp_path):

@@ -1,4 +1,4 @@
-"""JSON files of a model folder."""
+"""JSON files, read with errors that name the place and written for people to read."""
 
 from __future__ import annotations
 
