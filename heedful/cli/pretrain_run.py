@@ -99,7 +99,7 @@ def first_process() -> bool:
 def _warn_if_busy(display: TrainingDisplay) -> None:
     """Threads of one product wait for each other, so that one busy core slows the others down to a crawl."""
     busy = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
-    if busy > 1 and torch.get_num_threads() > 1:
+    if busy > 1.5 and torch.get_num_threads() > 1:
         text = f"the machine is busy (load {busy:.1f}); with OMP_NUM_THREADS=1 a small model may train faster now"
         display.show(Note(text))
 
