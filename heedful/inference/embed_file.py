@@ -14,6 +14,7 @@ from typing import Any
 from heedful.errors import HeedfulError
 from heedful.inference.embedder import Chunk, Embedder
 from heedful.inference.features import Features
+from heedful.inference.heap import give_back_freed_memory
 from heedful.inference.vector_file import FORMATS, VectorFile
 
 # How often what is written is brought to the disk, in seconds: the most that a kill can cost.
@@ -83,6 +84,7 @@ def embed_file(
             on_progress(progress)
             if time.monotonic() - committed > COMMIT_EVERY:
                 file.commit(progress.texts, digest.hexdigest(), progress.truncated)
+                give_back_freed_memory()
                 committed = time.monotonic()
         if not progress.texts:
             file.forget()
