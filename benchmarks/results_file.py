@@ -6,6 +6,7 @@ import datetime
 import json
 import os
 import platform
+import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -35,7 +36,7 @@ def write_results(
     report = {
         "title": title,
         "what": what,
-        "command": f"python benchmarks/{Path(sys.argv[0]).name} {arguments}".strip(),
+        "command": f"python benchmarks/{Path(sys.argv[0]).name} {arguments or shlex.join(sys.argv[1:])}".strip(),
         "date": datetime.date.today().isoformat(),
         "machine": machine(),
         "tables": [asdict(table) for table in tables],

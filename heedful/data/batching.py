@@ -10,6 +10,9 @@ import torch
 
 from heedful.schema import Batch, Group
 
+# For inference on one core: enough rows for products at full speed. From 512 to 2,048 no difference was measured.
+TOKENS_PER_BATCH = 1024
+
 
 def flat_batch(sequences: Sequence[Sequence[int]], segments: Sequence[Sequence[int]] | None = None) -> Batch:
     """Lay token sequences one after the other; without `segments` every token is in segment 0."""

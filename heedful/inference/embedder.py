@@ -20,7 +20,7 @@ import torch
 
 from heedful.checkpoints.bert_folder import load_bert
 from heedful.checkpoints.folder import ModelFolder
-from heedful.data.batching import cut_by_tokens, flat_batch
+from heedful.data.batching import TOKENS_PER_BATCH, cut_by_tokens, flat_batch
 from heedful.errors import HeedfulError
 from heedful.inference.features import Features, Pieces, Vectors, features_of
 from heedful.inference.fill_mask import Blank, fill_mask
@@ -29,8 +29,6 @@ from heedful.inference.workers import worker_pool
 from heedful.nn.packed_linear import can_pack
 from heedful.text.tokenizer import Tokenizer, was_truncated
 
-# A batch of this many tokens keeps a core busy while its states still fit into the cache.
-TOKENS_PER_BATCH = 1024
 # Sentences are small, so many can be sorted together; the words or tokens of a text need a lot more room.
 TEXTS_PER_CHUNK = {"sentence": 1024, "word": 64, "token": 64}
 

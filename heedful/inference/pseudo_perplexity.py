@@ -16,13 +16,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain, islice
 
-from heedful.data.batching import cut_by_tokens
+from heedful.data.batching import TOKENS_PER_BATCH, cut_by_tokens
 from heedful.inference.masked_lm import MaskedLm
 from heedful.inference.workers import worker_pool
 from heedful.text.tokenizer import was_truncated
 
-# A batch of this many tokens keeps a core busy while its states still fit into the cache.
-TOKENS_PER_BATCH = 1024
 # So many tokens of hidden copies are sorted and shared out together: enough for all workers, and scores come often.
 TOKENS_PER_CHUNK = 16_384
 # The tokenizer works in parallel on this many texts at once.
