@@ -53,6 +53,21 @@ class Batch:
 
 
 @dataclass(frozen=True)
+class Selection:
+    """A batch, and the places in it whose states a head looks at, sequence by sequence in the order of the answers."""
+
+    batch: Batch
+    rows: Tensor  # (R,) flat places
+    counts: tuple[int, ...]  # how many of the rows each sequence has
+    states: Tensor | None = None  # (R, D) the states there, where a frozen encoder has computed them before
+
+    def to(self, device: str) -> Selection:
+        """The same on another device."""
+        states = None if self.states is None else self.states.to(device)
+        return Selection(self.batch.to(device), self.rows.to(device), self.counts, states)
+
+
+@dataclass(frozen=True)
 class Encoded:
     """What an encoder gives back: the hidden states and attention maps asked for, by layer number.
 

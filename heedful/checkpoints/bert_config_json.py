@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,10 @@ BOOKKEEPING = {
     "pooler_num_attention_heads", "pooler_num_fc_layers", "pooler_size_per_head", "pooler_type",
 }  # fmt: skip
 
+# What a config.json says of the task that the model was made for.
+OF_A_TASK = {"architectures", "id2label", "label2id", "num_labels", "problem_type", "finetuning_task"}
+CLASSIFIER = "BertForSequenceClassification"
+
 _SIZES = tuple(name for name in FIELDS if "_size" in name or name.startswith(("num_", "max_")))
 _FRACTIONS = tuple(name for name in FIELDS if name.endswith(("_prob", "_range", "_eps")))
 
@@ -54,11 +58,32 @@ def unknown_keys(values: Mapping[str, Any]) -> list[str]:
     return [key for key in values if key not in FIELDS and key not in ONLY_VALUES and key not in BOOKKEEPING]
 
 
-def config_json(config: BertConfig, architecture: str, foreign: Mapping[str, Any]) -> dict[str, Any]:
-    """What to write as `config.json`: our own fields, and the `foreign` keys of the folder the model came from."""
+def config_json(config: BertConfig, architecture: str | None, foreign: Mapping[str, Any]) -> dict[str, Any]:
+    """What to write as `config.json`: our own fields, and the `foreign` keys of the folder the model came from.
+
+    `architecture` is None where Hugging Face has no class that computes the same.
+    """
     kept = {key: value for key, value in foreign.items() if key != "torch_dtype"}
-    own = {"model_type": "bert", "architectures": [architecture], "dtype": "float32"}
-    return {**kept, **own, **to_mapping(config)}
+    of_class = {} if architecture is None else {"architectures": [architecture]}
+    return {**kept, "model_type": "bert", **of_class, "dtype": "float32", **to_mapping(config)}
+
+
+def task_config_json(
+    config: BertConfig, architecture: str | None, labels: Sequence[str], foreign: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What to write as `config.json` of a model with a head; a classifier without labels gives one number.
+
+    What `foreign` says of another task is left out.
+    """
+    kept = {key: value for key, value in foreign.items() if key not in OF_A_TASK}
+    values = config_json(config, architecture, kept)
+    if architecture == CLASSIFIER:
+        values["problem_type"] = "single_label_classification" if labels else "regression"
+        labels = labels or ("LABEL_0",)
+    if labels:
+        values["id2label"] = {str(number): label for number, label in enumerate(labels)}
+        values["label2id"] = {label: number for number, label in enumerate(labels)}
+    return values
 
 
 def _check_ranges(values: Mapping[str, Any], where: Path) -> None:

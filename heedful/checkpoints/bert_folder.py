@@ -9,7 +9,8 @@ A round trip:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -34,7 +35,7 @@ M = TypeVar("M", bound=nn.Module)
 def load_bert(folder: ModelFolder) -> Bert:
     """The encoder of a folder in fp32, with a pooler if the folder has one; heads are left aside."""
     with open_bert(folder.weights, folder.model_config) as found:
-        model = _unfilled(folder, lambda: Bert(folder.model_config, pooler=found.holds("encoder.pooler")))
+        model = unfilled(folder, lambda: Bert(folder.model_config, pooler=found.holds("encoder.pooler")))
         fill(model, found, prefix="encoder.")
     return model.eval()
 
@@ -42,7 +43,7 @@ def load_bert(folder: ModelFolder) -> Bert:
 def load_bert_for_pretraining(folder: ModelFolder, seed: int) -> BertForPretraining:
     """The encoder with its MLM and NSP heads; what the folder lacks (pooler, a head) starts afresh from `seed`."""
     with open_bert(folder.weights, folder.model_config) as found:
-        model = _unfilled(folder, lambda: BertForPretraining(folder.model_config))
+        model = unfilled(folder, lambda: BertForPretraining(folder.model_config))
         fill(model, found)
         for part in PRETRAINING_PARTS:
             if not found.holds(part):
@@ -66,20 +67,37 @@ def save_bert(
     With `sentence` the folder is one of sentence-transformers too, with `max_length` as its limit.
     """
     encoder, prefix, architecture = _kind(model)
-    target = Path(path)
-    if tokenizer is not None:
-        check_vocabulary(tokenizer, encoder.config.vocab_size, target)
-    _check_is_model(target)
     tensors = take_apart(model, BERT_NAMES, prefix)
     if prefix:  # Hugging Face leaves `bert.` out where there is nothing beside the encoder
         tensors = {name.removeprefix("bert."): tensor for name, tensor in tensors.items()}
-    with atomic_folder(target, overwrite) as folder:
+    with new_folder(path, tokenizer, encoder.config.vocab_size, overwrite) as folder:
         write_json(folder / CONFIG, config_json(encoder.config, architecture, foreign or {}))
         write_tensors(folder, tensors, max_shard_bytes)
-        if tokenizer is not None:
-            tokenizer.save(folder)
         if sentence is not None:
             write_layout(folder, sentence, max_length, encoder.config.hidden_size)
+
+
+@contextmanager
+def new_folder(path: str | Path, tokenizer: Tokenizer | None, vocab_size: int, overwrite: bool) -> Iterator[Path]:
+    """A model folder with its tokenizer, to be filled; it becomes `path` when the block ends well."""
+    target = Path(path)
+    if tokenizer is not None:
+        check_vocabulary(tokenizer, vocab_size, target)
+    _check_is_model(target)
+    with atomic_folder(target, overwrite) as folder:
+        if tokenizer is not None:
+            tokenizer.save(folder)
+        yield folder
+
+
+def unfilled(folder: ModelFolder, build: Callable[[], M]) -> M:
+    """The model of a folder with nothing in its parameters yet."""
+    try:
+        with Unfilled():
+            return build()
+    except (RuntimeError, OverflowError, TypeError) as error:
+        what = f"no model of the size config.json asks for can be built: {error}"
+        raise HeedfulError(what, where=folder.weights / CONFIG, remedy="mend the numbers in config.json") from error
 
 
 def _kind(model: Bert | BertForPretraining) -> tuple[Bert, str, str]:
@@ -93,13 +111,3 @@ def _check_is_model(target: Path) -> None:
     """Overwriting is for models: never replace a folder that holds something else."""
     if target.is_dir() and any(target.iterdir()) and not (target / CONFIG).is_file():
         raise HeedfulError("the folder holds something that is not a model", where=target, remedy="name a new folder")
-
-
-def _unfilled(folder: ModelFolder, build: Callable[[], M]) -> M:
-    """The model with nothing in its parameters yet."""
-    try:
-        with Unfilled():
-            return build()
-    except (RuntimeError, OverflowError, TypeError) as error:
-        what = f"no model of the size config.json asks for can be built: {error}"
-        raise HeedfulError(what, where=folder.weights / CONFIG, remedy="mend the numbers in config.json") from error

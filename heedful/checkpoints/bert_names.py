@@ -39,7 +39,8 @@ BERT_NAMES = NameTable(
         "classifier": ("classifier",),
         "span": ("qa_outputs",),
     },
-    optional=("encoder.pooler", "mlm", "nsp", "classifier", "span"),
+    branches={"lstm": "tagger.lstm", "crf": "tagger.crf", "head": "head"},
+    optional=("encoder.pooler", "mlm", "nsp", "classifier", "span", "lstm", "crf", "head"),
     copies={
         "cls.predictions.decoder.weight": "bert.embeddings.word_embeddings.weight",
         "cls.predictions.decoder.bias": "cls.predictions.bias",

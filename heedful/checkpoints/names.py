@@ -2,8 +2,9 @@
 
 A table lists modules: ours on the left, theirs on the right; `{i}` stands for a number. The last word of a name
 (`weight` or `bias`) is the same on both sides. Where several modules of theirs make one of ours, their rows lie one
-below the other. One table serves both ways: it names the tensors to join when a parameter is read, and those to cut
-it into when it is written.
+below the other. Of parts that only we have it lists the beginnings alone, and all that follows is the same on both
+sides. One table serves both ways: it names the tensors to join when a parameter is read, and those to cut it into when
+it is written.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+
+from heedful.errors import HeedfulError
 
 LEAVES = ("weight", "bias")
 _NUMBER = re.compile(r"(?<=\.)\d+(?=\.)")
@@ -21,6 +24,7 @@ class NameTable:
     """The names of one model family."""
 
     modules: Mapping[str, tuple[str, ...]]  # ours -> theirs
+    branches: Mapping[str, str]  # parts that only we have: ours -> on disk
     optional: tuple[str, ...]  # our modules that a folder may lack, each as a whole
     copies: Mapping[str, str]  # a tensor on disk -> the one it repeats
     counters: tuple[str, ...]  # tensors on disk that only hold 0, 1, 2, …
@@ -28,14 +32,31 @@ class NameTable:
 
     def on_disk(self, parameter: str) -> tuple[str, ...]:
         """The tensors on disk that make up a parameter of ours."""
+        for ours, theirs in self.branches.items():
+            if parameter.startswith(f"{ours}."):
+                return (theirs + parameter.removeprefix(ours),)
         module, _, leaf = parameter.rpartition(".")
+        pattern = _NUMBER.sub("{i}", module + ".")[:-1]
+        if pattern not in self.modules:
+            raise HeedfulError(
+                f"a model folder has no place for {parameter}",
+                remedy="in a model of your own, call BERT `encoder` and all that is your own `head`",
+            )
         number = _NUMBER.search(parameter)
         digits = number[0] if number else ""
-        theirs = self.modules[_NUMBER.sub("{i}", module + ".")[:-1]]
-        return tuple(f"{name.replace('{i}', digits)}.{leaf}" for name in theirs)
+        return tuple(f"{name.replace('{i}', digits)}.{leaf}" for name in self.modules[pattern])
 
     def knows(self, name: str) -> bool:
         """Whether a tensor on disk belongs to this family, be it of a part that is not wanted now."""
         module, _, leaf = _NUMBER.sub("{i}", name).rpartition(".")
         listed = leaf in LEAVES and any(module in theirs for theirs in self.modules.values())
-        return listed or name in self.copies or name in self.counters
+        ours = any(name.startswith(f"{branch}.") for branch in self.branches.values())
+        return listed or ours or name in self.copies or name in self.counters
+
+    def belongs(self, name: str, part: str) -> bool:
+        """Whether a tensor on disk is of a part of the model, such as `mlm` or `encoder.pooler`."""
+        if part in self.branches:
+            return name.startswith(f"{self.branches[part]}.")
+        rows = self.modules.items()
+        modules = {their for ours, theirs in rows if f"{ours}.".startswith(f"{part}.") for their in theirs}
+        return name.rpartition(".")[0] in modules

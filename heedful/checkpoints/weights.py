@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,9 +25,7 @@ class Source:
 
     def holds(self, part: str) -> bool:
         """Whether the folder has any tensor of a part of the model, such as `mlm` or `encoder.pooler`."""
-        rows = self.table.modules.items()
-        modules = {their for ours, theirs in rows if f"{ours}.".startswith(f"{part}.") for their in theirs}
-        return any(name.rpartition(".")[0] in modules for name in self.spelled)
+        return any(self.table.belongs(name, part) for name in self.spelled)
 
     def absent(self) -> list[str]:
         """The optional parts of which the folder has nothing."""
@@ -54,21 +52,32 @@ def source(tensors: Tensors, table: NameTable) -> Source:
     return Source(tensors, table, {**stand_ins, **spelled})
 
 
-def fill(model: nn.Module, found: Source, prefix: str = "") -> None:
-    """Copy the weights on disk into `model`; only parts that the folder lacks stay as they are.
+def fill(model: nn.Module, found: Source, prefix: str = "", fresh: Collection[str] = ()) -> None:
+    """Copy the weights on disk into `model`; only parts that the folder lacks, and the `fresh` ones, stay as they are.
 
     `prefix` is what our names in the table have in front of the model's own.
     """
     _check_repetitions(found)
-    absent = tuple(f"{part}." for part in found.absent())
+    absent = tuple(f"{part}." for part in (*found.absent(), *fresh))
     targets = {name: target for name, target in model.state_dict().items() if not f"{prefix}{name}".startswith(absent)}
     places = {name: found.table.on_disk(prefix + name) for name in targets}
     _check_complete(found, [part for parts in places.values() for part in parts])
     for name, target in targets.items():
         _check_shapes(found, places[name], target)
     for name, target in targets.items():
-        for rows, part in zip(target.chunk(len(places[name])), places[name], strict=True):
+        for rows, part in zip(_cut(target, len(places[name])), places[name], strict=True):
             rows.copy_(found.tensors.read(found.spelled[part]))
+
+
+def fits(model: nn.Module, found: Source, part: str) -> bool:
+    """Whether a part of the model has the shapes that it has in the folder; a part of our own, the same tensors too."""
+    own = {name: target for name, target in model.state_dict().items() if name.startswith(f"{part}.")}
+    wanted = {found.table.on_disk(name)[0]: tuple(target.shape) for name, target in own.items()}
+    held = [name for name in found.spelled if found.table.belongs(name, part)]
+    there = {name: found.tensors.shape(found.spelled[name]) for name in held}
+    if part in found.table.branches and wanted.keys() != there.keys():
+        return False
+    return all(wanted[name] == there[name] for name in wanted.keys() & there.keys())
 
 
 class Unfilled(TorchFunctionMode):
@@ -85,9 +94,14 @@ def take_apart(model: nn.Module, table: NameTable, prefix: str = "") -> dict[str
     tensors: dict[str, Tensor] = {}
     for name, parameter in model.state_dict().items():
         parts = table.on_disk(prefix + name)
-        rows = parameter.detach().to("cpu", torch.float32).contiguous().chunk(len(parts))
-        tensors.update(zip(parts, rows, strict=True))
+        whole = parameter.detach().to("cpu", torch.float32).contiguous()
+        tensors.update(zip(parts, _cut(whole, len(parts)), strict=True))
     return tensors
+
+
+def _cut(tensor: Tensor, parts: int) -> tuple[Tensor, ...]:
+    """So many equal runs of rows; what has no rows, being a single number, is one part."""
+    return tensor.chunk(parts) if parts > 1 else (tensor,)
 
 
 def _check_complete(found: Source, names: list[str]) -> None:
@@ -102,7 +116,7 @@ def _check_complete(found: Source, names: list[str]) -> None:
 
 
 def _check_shapes(found: Source, parts: tuple[str, ...], target: Tensor) -> None:
-    expected = (target.shape[0] // len(parts), *target.shape[1:])
+    expected = tuple(_cut(target, len(parts))[0].shape)
     for name in (found.spelled[part] for part in parts):
         where, shape, dtype = found.tensors.where(name), found.tensors.shape(name), found.tensors.dtype(name)
         if shape != expected:

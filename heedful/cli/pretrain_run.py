@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import nn
 
-from heedful.checkpoints.bert_folder import load_bert_for_pretraining, save_bert
+from heedful.checkpoints.bert_folder import save_bert
 from heedful.checkpoints.folder import read_folder
+from heedful.checkpoints.grown import grown_config, load_grown
+from heedful.cli.held_out import HeldOut
 from heedful.cli.model_card import write_card
 from heedful.cli.pretrain_plan import Plan, batch_size_of, parse_budget, parse_phases, steps_of
 from heedful.cli.progress import clock
 from heedful.cli.training_display import TrainingDisplay
 from heedful.config import from_mapping, read_toml, to_mapping
 from heedful.data.corpus import Corpus
-from heedful.data.examples import ExampleMaker, Recipe
-from heedful.data.ngrams import NgramBaselines
-from heedful.data.source import Phase, PretrainingSource, held_out_portions
+from heedful.data.examples import Recipe
+from heedful.data.source import Phase, PretrainingSource
 from heedful.errors import HeedfulError
 from heedful.models.bert import BertConfig, BertForPretraining, initialise, sized
-from heedful.tasks.pretraining import evaluate, pretraining_losses
+from heedful.tasks.pretraining import pretraining_losses
+from heedful.text.domain_words import extends
 from heedful.training.budget import RESERVE, seconds_per_step
 from heedful.training.distributed import restarted
 from heedful.training.events import Note, Outcome
@@ -72,12 +72,13 @@ def pretrain(options: Options) -> Outcome:
     with TrainingDisplay(quiet=not first_process()) as display:
         _warn_if_busy(display)
         plan = plan_for(options, corpus)
-        model = fresh_model(plan)
+        model = fresh_model(plan, corpus, display)
         stored = read_toml(Plan, run.config) if run.config.exists() else None
         plan = plan.with_steps(_steps(plan, corpus, model, stored, display))
         held_out = HeldOut(plan, corpus, display) if corpus.held_out.documents else None
         hooks = Hooks(
             evaluate=held_out.evaluate if held_out else None,
+            examples=held_out.filled_in if held_out else None,
             on_event=display.show,
             save_model=lambda folder: _save(model, folder, plan, corpus, held_out),
         )
@@ -145,39 +146,19 @@ def plan_for(options: Options, corpus: Corpus) -> Plan:
     )
 
 
-def fresh_model(plan: Plan) -> BertForPretraining:
-    """The model as training finds it: random weights, or those of a folder."""
+def fresh_model(plan: Plan, corpus: Corpus, display: TrainingDisplay) -> BertForPretraining:
+    """The model as training finds it: random weights, or those of a folder, grown by the words the corpus has more."""
     if plan.start is not None:
-        model = load_bert_for_pretraining(read_folder(plan.start), plan.training.seed)
+        folder = read_folder(plan.start)
+        model = load_grown(folder, corpus.tokenizer, plan.training.seed)
         _set_dropout(model, plan.model)
+        more = corpus.tokenizer.vocab_size - folder.tokenizer.vocab_size if folder.tokenizer else 0
+        if more:
+            display.show(Note(f"{more:,} words are new: each starts as the mean of the pieces it was spelled with"))
         return model
     model = BertForPretraining(plan.model)
     initialise(model, plan.model, plan.training.seed)
     return model
-
-
-class HeldOut:
-    """Evaluation on held-out documents, beside what counting alone reaches on the very same tokens."""
-
-    def __init__(self, plan: Plan, corpus: Corpus, display: TrainingDisplay) -> None:
-        self.examples: ExampleMaker = plan.held_out(corpus)
-        self.size = plan.batch_sizes[-1]
-        self.most = min(plan.evaluated_examples, len(self.examples))
-        display.show(Note("counting words for the unigram and bigram baselines"))
-        batches = (self.examples.take(np.arange(i, min(i + 64, self.most))) for i in range(0, self.most, 64))
-        scores = NgramBaselines(corpus).score(batches)
-        self.baselines = {
-            "unigram_loss": scores.unigram_loss,
-            "bigram_loss": scores.bigram_loss,
-            "bigram_accuracy": scores.bigram_accuracy,
-        }
-        self.last: Mapping[str, float] = {}
-
-    def evaluate(self, model: nn.Module) -> Mapping[str, float]:
-        """The numbers of both objectives, and the baselines."""
-        assert isinstance(model, BertForPretraining)
-        self.last = {**evaluate(model, held_out_portions(self.examples, self.size, self.most)), **self.baselines}
-        return self.last
 
 
 def _model_config(options: Options, corpus: Corpus, longest: int) -> BertConfig:
@@ -185,9 +166,9 @@ def _model_config(options: Options, corpus: Corpus, longest: int) -> BertConfig:
         folder = read_folder(options.start)
         if options.fields:
             raise HeedfulError("--set does not go with --from", remedy="the shape is that of the folder")
-        if folder.tokenizer is not None:
+        if folder.tokenizer is not None and not extends(corpus.tokenizer, folder.tokenizer):
             corpus.check_vocabulary(folder.tokenizer)
-        config = folder.model_config
+        config = grown_config(folder, corpus.tokenizer)
     else:
         values = to_mapping(sized(options.size, corpus.tokenizer.vocab_size))
         config = from_mapping(BertConfig, {**values, **_fields(options.fields)}, "--set")
@@ -218,7 +199,7 @@ def _fields(settings: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _set_dropout(model: BertForPretraining, config: BertConfig) -> None:
-    """A folder's weights under this config, which may differ from the folder's in dropout only."""
+    """A model's weights under this config, which may differ from its own in dropout only."""
     model.encoder.config = config
     for module in model.modules():
         if isinstance(module, nn.Dropout):

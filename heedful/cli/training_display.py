@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from types import TracebackType
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
@@ -46,7 +48,8 @@ class TrainingDisplay:
         elif isinstance(event, Evaluated):
             numbers = "  ".join(f"{name} {value:.4g}" for name, value in event.metrics.items())
             best = "  (best so far)" if event.best else ""
-            self.console.print(f"after step {event.step:,}: {numbers}{best}", markup=False, highlight=False)
+            lines = [f"after step {event.step:,}: {numbers}{best}", *map(_example, event.examples)]
+            self.console.print("\n".join(lines), markup=False, highlight=False)
         else:
             self._step(event)
 
@@ -57,6 +60,17 @@ class TrainingDisplay:
         if not self.console.is_terminal and (due or event.step == event.steps):
             self._last_line = time.monotonic()
             self.console.print(f"step {event.step:,}/{event.steps:,}  {text}", markup=False, highlight=False)
+
+
+def _example(example: Mapping[str, Any]) -> str:
+    return "    " + "  |  ".join(f"{name}: {_shown(value)}" for name, value in example.items())
+
+
+def _shown(value: Any) -> str:
+    """Values as they are, and lists of words with their probabilities as `word 41%`."""
+    if isinstance(value, list):
+        return ", ".join(f"{word} {share:.0%}" for word, share in value)
+    return str(value)
 
 
 def describe(event: Step) -> str:

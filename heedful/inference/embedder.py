@@ -14,6 +14,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, islice
+from typing import Any
 
 import numpy as np
 import torch
@@ -25,6 +26,7 @@ from heedful.errors import HeedfulError
 from heedful.inference.features import Features, Pieces, Vectors, features_of
 from heedful.inference.fill_mask import Blank, fill_mask
 from heedful.inference.masked_lm import MaskedLm, load_mlm_head
+from heedful.inference.predictor import Predictor
 from heedful.inference.workers import worker_pool
 from heedful.nn.packed_linear import can_pack
 from heedful.text.tokenizer import Tokenizer, was_truncated
@@ -127,6 +129,15 @@ class Embedder:
     def fill(self, text: str, top: int = 5, pair: str | None = None) -> list[Blank]:
         """The likeliest pieces for every [MASK] in `text` (and `pair`), with their probabilities."""
         return fill_mask(self.masked_lm, text, pair, top)
+
+    @cached_property
+    def predictor(self) -> Predictor:
+        """The model with the head it was fine-tuned with, which is read when it is first needed."""
+        return Predictor(self.folder, self.device, self.encoder)
+
+    def predict(self, inputs: Sequence[Any]) -> list[dict[str, Any]]:
+        """What a fine-tuned model says of each input: texts, pairs, or mappings such as {"question", "context"}."""
+        return self.predictor.predict(inputs)
 
     def features(
         self, layers: Sequence[int], combine: str, pooling: str | None, unit: str, normalize: bool

@@ -9,15 +9,37 @@ import torch
 from heedful.checkpoints.folder import read_folder
 from heedful.errors import HeedfulError
 from heedful.inference.embedder import Embedder
+from heedful.inference.predictor import Predictor
 
 # What `load` makes of a folder, by the model type in its config.json.
 KINDS = {"bert": Embedder}
+# What a run folder has and a model folder has not.
+RUN_FILES = ("config.toml", "seeds.json")
 
 
 def load(folder: str | Path, device: str | None = None) -> Embedder:
-    """Load a model folder; `device` is cpu, cuda, cuda:1 …, None for a GPU if there is one and else the processor."""
-    contents = read_folder(folder)
+    """Load a model folder, or that of a run.
+
+    `device` is cpu, cuda, cuda:1 …, None for a GPU if there is one and else the processor.
+    """
+    contents = read_folder(model_path(folder))
     return KINDS[contents.model_type](contents, _device(device))
+
+
+def predictor(folder: str | Path, device: str | None = None) -> Predictor:
+    """Load a fine-tuned model folder, or the one of a run, for its answers alone."""
+    return Predictor(read_folder(model_path(folder)), _device(device))
+
+
+def model_path(folder: str | Path) -> Path:
+    """The model folder of a run folder; any other folder as it is."""
+    path = Path(folder)
+    if (path / "config.json").exists() or not any((path / name).exists() for name in RUN_FILES):
+        return path
+    if not (path / "model").is_dir():
+        remedy = "finish it with --resume"
+        raise HeedfulError("this run has not written its model yet", where=path, remedy=remedy)
+    return path / "model"
 
 
 def _device(asked: str | None) -> str:

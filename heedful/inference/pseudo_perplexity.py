@@ -76,9 +76,18 @@ def score_texts(lm: MaskedLm, texts: Iterable[str], max_length: int | None = Non
     Added up, the scores give that of the whole.
     """
     limit = lm.positions if max_length is None else min(max_length, lm.positions)
+    yield from _scores(lm, _encoded(lm, texts, limit))
+
+
+def score_sequences(lm: MaskedLm, sequences: Iterable[Sequence[int]]) -> Iterator[Score]:
+    """As `score_texts`, of texts that are tokens already: [CLS] … [SEP], none longer than the model."""
+    yield from _scores(lm, (_Text(list(ids), truncated=False) for ids in sequences))
+
+
+def _scores(lm: MaskedLm, texts: Iterable[_Text]) -> Iterator[Score]:
     running: deque[_Running] = deque()
     with worker_pool() as pool:
-        for chunk in _chunks(_encoded(lm, texts, limit)):
+        for chunk in _chunks(texts):
             running.append(_start(lm, chunk, pool))
             if len(running) > 1:
                 yield from _finished(lm, *running.popleft())

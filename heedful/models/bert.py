@@ -209,6 +209,11 @@ class BertForPretraining(nn.Module):
         self.mlm = MlmHead(config)
         self.nsp = nn.Linear(config.hidden_size, 2)
 
+    @property
+    def device(self) -> torch.device:
+        """Where its weights are."""
+        return self.nsp.weight.device
+
     def mlm_logits(self, states: Tensor) -> Tensor:
         """Logits over the vocabulary at the given states of the last layer, (M, D) -> (M, V)."""
         return self.mlm(states, self.encoder.embeddings.token.weight)  # type: ignore[no-any-return]

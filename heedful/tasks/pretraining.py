@@ -5,14 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from heedful.data.source import PretrainingPortion
+from heedful.data.examples import Examples, split_examples
+from heedful.data.source import PretrainingPortion, as_portion
 from heedful.models.bert import BertForPretraining
 from heedful.nn.pooling import first_rows
+from heedful.text.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,7 @@ def guess(model: BertForPretraining, portion: PretrainingPortion) -> Guesses:
 def pretraining_losses(model: nn.Module, portion: PretrainingPortion) -> dict[str, Tensor]:
     """The sums of the cross-entropies of both objectives."""
     assert isinstance(model, BertForPretraining)
+    portion = portion.to(model.device)
     guesses = guess(model, portion)
     losses = {"mlm": F.cross_entropy(guesses.mlm, portion.labels, reduction="sum")}
     if guesses.nsp is not None and portion.nsp is not None:
@@ -43,11 +47,39 @@ def pretraining_losses(model: nn.Module, portion: PretrainingPortion) -> dict[st
     return losses
 
 
+def filled_in(
+    model: BertForPretraining, examples: Examples, tokenizer: Tokenizer, around: int = 12, top: int = 3
+) -> list[dict[str, Any]]:
+    """For each example one hidden token in its surroundings: what stood there, and the likeliest guesses."""
+    shown = []
+    for example in split_examples(examples):
+        hidden = example.masked[example.ids[example.masked] == tokenizer.mask_id]
+        if not len(hidden):
+            continue
+        place = int(hidden[len(hidden) // 2])
+        portion = as_portion(example).to(model.device)
+        states = model.encoder.states_at(portion.batch, torch.tensor([place], device=model.device))
+        values, ids = model.mlm_logits(states)[0].softmax(-1).topk(top)
+        pieces = tokenizer.vocabulary
+        left, right = example.ids[max(1, place - around) : place], example.ids[place + 1 : place + around + 1]
+        shown.append(
+            {
+                "text": " ".join([*(pieces[i] for i in left), "[___]", *(pieces[i] for i in right)]).replace(" ##", ""),
+                "truth": pieces[example.originals[place]],
+                "guesses": [
+                    [pieces[i], round(value, 4)] for i, value in zip(ids.tolist(), values.tolist(), strict=True)
+                ],
+            }
+        )
+    return shown
+
+
 def evaluate(model: BertForPretraining, portions: Iterable[PretrainingPortion]) -> dict[str, float]:
     """Mean loss and share of right guesses of both objectives."""
     sums: dict[str, float] = {}
     counts: dict[str, int] = {}
     for portion in portions:
+        portion = portion.to(model.device)
         guesses = guess(model, portion)
         answers = {"mlm": (guesses.mlm, portion.labels), "nsp": (guesses.nsp, portion.nsp)}
         for name, (logits, truth) in answers.items():

@@ -17,14 +17,24 @@ from typing import Any, BinaryIO, cast
 
 from heedful.errors import HeedfulError
 
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
 
 def read_lines(path: str | Path) -> Iterator[str]:
     """The lines of a text file without their line ends, one at a time; a byte order mark at the start is dropped."""
     with _open(path) as stream:
         for number, raw in enumerate(stream, start=1):
             if number == 1:
-                raw = raw.removeprefix(b"\xef\xbb\xbf")
+                raw = raw.removeprefix(BYTE_ORDER_MARK)
             yield _decode(raw, path, number)
+
+
+def has_byte_order_mark(path: str | Path) -> bool:
+    """Whether a file begins with the mark that `read_lines` drops; of a pipe nobody can say without reading it."""
+    if not Path(path).is_file():
+        return False
+    with _open(path) as stream:
+        return stream.read(len(BYTE_ORDER_MARK)) == BYTE_ORDER_MARK
 
 
 def read_documents(path: str | Path, field: str = "text") -> Iterator[list[str]]:
@@ -49,6 +59,31 @@ def count_texts(path: str | Path) -> int:
         return sum(1 for line in read_lines(path) if line.strip())
     with _open(path) as stream:
         return sum(1 for _ in stream)
+
+
+def read_objects(path: str | Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The objects of a JSON-lines file, each after its place as file:line; blank lines are passed over."""
+    for number, line in enumerate(read_lines(path), start=1):
+        if line.strip():
+            where, row = f"{_name(path)}:{number}", parse_json(line, path, number)
+            if not isinstance(row, dict):
+                what = f"no object in this line (it has: {type(row).__name__})"
+                raise HeedfulError(what, where=where, remedy="put one JSON object on each line")
+            yield where, row
+
+
+def parse_json(text: str, path: str | Path, line: int = 1) -> Any:
+    """What JSON text says that begins at a line of a file; half a surrogate pair in it is refused."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        where = f"{_name(path)}:{line + getattr(error, 'lineno', 1) - 1}"
+        remedy = "mend the file at that place; in JSON lines, put one object on each line"
+        raise HeedfulError(f"not valid JSON: {error}", where=where, remedy=remedy) from None
+    if "\\ud" in text.lower() and not _is_whole(json.dumps(value, ensure_ascii=False)):
+        where, remedy = f"{_name(path)}:{line}", "write the character as UTF-8"
+        raise HeedfulError("half a surrogate pair in the text", where=where, remedy=remedy)
+    return value
 
 
 def is_json_lines(path: str | Path) -> bool:
@@ -76,26 +111,11 @@ def _json_documents(path: str | Path, field: str) -> Iterator[list[str]]:
 
 
 def _json_texts(path: str | Path, field: str) -> Iterator[str]:
-    for number, line in enumerate(read_lines(path), start=1):
-        if line.strip():
-            yield _field_of(line, field, path, number)
-
-
-def _field_of(line: str, field: str, path: str | Path, number: int) -> str:
-    where = f"{_name(path)}:{number}"
-    try:
-        row: Any = json.loads(line)
-    except ValueError as error:
-        raise HeedfulError(f"not valid JSON: {error}", where=where, remedy="put one JSON object on each line") from None
-    if not isinstance(row, dict) or not isinstance(row.get(field), str):
-        names = ", ".join(row) if isinstance(row, dict) else type(row).__name__
-        raise HeedfulError(
-            f"no text under {field!r} in this line (it has: {names})", where=where, remedy="name the field with --field"
-        )
-    text = cast(str, row[field])
-    if "\\ud" in line.lower() and not _is_whole(text):
-        raise HeedfulError("half a surrogate pair in the text", where=where, remedy="write the character as UTF-8")
-    return text
+    for where, row in read_objects(path):
+        if not isinstance(row.get(field), str):
+            what = f"no text under {field!r} in this line (it has: {', '.join(row)})"
+            raise HeedfulError(what, where=where, remedy="name the field with --field")
+        yield row[field]
 
 
 def _is_whole(text: str) -> bool:

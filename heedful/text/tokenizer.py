@@ -79,6 +79,31 @@ class Tokenizer:
         except TypeError:
             raise _bad_input(inputs) from None
 
+    def pieces(self, texts: Sequence[str]) -> list[Encoding]:
+        """The pieces of texts, all of them and no special tokens."""
+        try:
+            return self.library.encode_batch(list(texts), add_special_tokens=False)
+        except TypeError:
+            raise _bad_input(texts) from None
+
+    def encode_words(self, sentences: Sequence[Sequence[str]]) -> list[Encoding]:
+        """The pieces of sentences that come as words, no special tokens; `word_ids` count the words given.
+
+        A word of nothing but spaces or control characters has no piece.
+        """
+        inputs = [list(words) for words in sentences]  # the library takes a tuple of two for a pair
+        try:
+            return self.library.encode_batch(inputs, is_pretokenized=True, add_special_tokens=False)
+        except TypeError:
+            raise _bad_input([word for words in inputs for word in words], "word") from None
+
+    def joined(self, first: Sequence[int], second: Sequence[int] | None = None) -> tuple[list[int], list[int]]:
+        """`[CLS] first [SEP]` or `[CLS] first [SEP] second [SEP]`, as ids and segments."""
+        ids, segments = [self.cls_id, *first, self.sep_id], [0] * (len(first) + 2)
+        if second is None:
+            return ids, segments
+        return [*ids, *second, self.sep_id], [*segments, *[1] * (len(second) + 1)]
+
     def decode(self, ids: Sequence[int]) -> str:
         """The text of `ids`, special tokens left out."""
         text: str = self.library.decode(list(ids))
@@ -174,14 +199,14 @@ def _cutting_copy(library: tokenizers.Tokenizer, max_length: int) -> tokenizers.
     return copy
 
 
-def _bad_input(inputs: Sequence[object]) -> HeedfulError:
+def _bad_input(inputs: Sequence[object], kind: str = "text") -> HeedfulError:
     for number, one in enumerate(inputs, start=1):
         sides = one if isinstance(one, tuple | list) and len(one) == 2 else (one,)
         for side in sides:
             if not isinstance(side, str):
-                what = f"text number {number} of this batch is of type {type(side).__name__}"
+                what = f"{kind} number {number} of this batch is of type {type(side).__name__}"
                 return HeedfulError(what, remedy="give strings, or pairs of strings")
             if any("\ud800" <= character <= "\udfff" for character in side):
-                what = f"text number {number} of this batch holds half a surrogate pair"
+                what = f"{kind} number {number} of this batch holds half a surrogate pair"
                 return HeedfulError(what, remedy="decode the text from UTF-8 without surrogateescape")
     return HeedfulError("the texts cannot be encoded", remedy="give strings, or pairs of strings")

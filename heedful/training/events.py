@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,7 @@ class Evaluated:
     step: int
     metrics: Mapping[str, float]
     best: bool  # better than all before, by the metric that decides
+    examples: Sequence[Mapping[str, Any]] = ()  # what the model made of a few inputs
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from signal import SIGTERM
@@ -41,6 +41,7 @@ class Hooks:
     """What else a run does. Rank 0 alone evaluates, tells and saves."""
 
     evaluate: Callable[[nn.Module], Mapping[str, float]] | None = None  # the model is in eval mode, without gradients
+    examples: Callable[[nn.Module], Sequence[Mapping[str, Any]]] | None = None  # to look at after an evaluation: JSON
     on_event: Callable[[Event], None] | None = None
     save_model: Callable[[Path], None] | None = None  # write the finished model to this folder
     rate_scale: RateScale | None = None  # a parameter's own share of the learning rate, by its name
@@ -210,22 +211,24 @@ class _Run:
         due = state.step == self.config.steps or (every and state.step % every == 0)
         if self.hooks.evaluate is None or not due or state.evaluated == state.step:
             return
-        metrics = self.world.first(self._metrics)
+        metrics, examples = self.world.first(self._evaluation)
         self.clock.lap("evaluation")
         state.evaluated = state.step
         decides, upwards = self.config.best, self.config.higher_is_better
         best = decides is not None and state.judge(_named(metrics, decides), upwards)
-        self._journal(evaluation=metrics)
-        self._emit(Evaluated(state.step, metrics, best))
+        self._journal(evaluation=metrics, **({"examples": examples} if examples else {}))
+        self._emit(Evaluated(state.step, metrics, best, examples))
         if best:
             self._checkpoint()
 
-    def _metrics(self) -> dict[str, float]:
+    def _evaluation(self) -> tuple[dict[str, float], list[Mapping[str, Any]]]:
+        """The numbers, and the examples to look at."""
         assert self.hooks.evaluate is not None
         self.model.eval()
         try:
             with torch.no_grad():
-                return {name: float(value) for name, value in self.hooks.evaluate(self.model).items()}
+                metrics = {name: float(value) for name, value in self.hooks.evaluate(self.model).items()}
+                return metrics, list(self.hooks.examples(self.model)) if self.hooks.examples else []
         finally:
             self.model.train()
 

@@ -6,13 +6,21 @@ import hashlib
 import json
 import subprocess
 import sys
+from html import escape
 from pathlib import Path
 
 import pytest
-from transformers import BertForPreTraining
+import torch
+from click.testing import CliRunner, Result
+from safetensors.torch import load_file
+from transformers import AutoTokenizer, BertForPreTraining
 
-from heedful.cli.pretrain_plan import Budget, batch_size_of, parse_budget, parse_phases, steps_of
+from heedful.cli.main import cli
+from heedful.cli.pretrain_plan import Budget, Plan, batch_size_of, parse_budget, parse_phases, steps_of
+from heedful.config import read_toml
+from heedful.data.corpus import Corpus
 from heedful.errors import HeedfulError
+from heedful.text.tokenizer import Tokenizer
 
 
 def heedful(*arguments: object, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -84,12 +92,18 @@ def test_a_run_ends_with_a_model_that_hugging_face_loads(world: Path) -> None:
     run = world / "run"
     _, info = BertForPreTraining.from_pretrained(run / "model", output_loading_info=True)
     assert not any(info[key] for key in ("missing_keys", "unexpected_keys", "mismatched_keys"))
-    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-    evaluation = next(line["evaluation"] for line in lines if "evaluation" in line)
+    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+    told = next(line for line in lines if "evaluation" in line)
+    evaluation, examples = told["evaluation"], told["examples"]
     assert {"mlm_loss", "mlm_accuracy", "nsp_accuracy", "unigram_loss", "bigram_loss"} <= set(evaluation)
+    assert 1 < evaluation["pseudo_perplexity"] < 10_000  # hardly trained: no better than chance over 400 pieces
+    assert 1 <= len(examples) <= 4
+    report, shown = (run / "report.html").read_text(encoding="utf-8"), " ".join(done.stderr.split())
+    for example in examples:
+        assert escape(example["text"]) in report and f"truth: {example['truth']}" in shown
+        assert escape(example["guesses"][0][0]) in report
     timing = json.loads((run / "timing.json").read_text())
     assert sum(timing["parts"].values()) == pytest.approx(timing["wall"], rel=0.02)
-    assert (run / "report.html").exists()
     assert "held-out" in (run / "model" / "README.md").read_text()
 
 
@@ -134,3 +148,78 @@ def test_bad_options_are_told_plainly(world: Path, arguments: tuple[str, ...], m
     assert done.returncode == 2
     assert message in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def in_process(*arguments: object) -> Result:
+    return CliRunner().invoke(cli, [str(argument) for argument in arguments])
+
+
+@pytest.fixture(scope="module")
+def field(world: Path) -> Path:
+    """Beside the small corpus: a model of its tokenizer, and the same text with words that the model does not have."""
+    (world / "words.txt").write_text("photosynthesis\nChloroplast\nthe\n")
+    text, held_out = world / "world" / "documents.en.txt", world / "world" / "heldout.en.txt"
+    for command in (
+        ("new", world / "model", "--tokenizer", world / "tokenizer", "--size", "tiny", "--seed", 5),
+        ("tokenizer", "extend", world / "model", "--words", world / "words.txt", "--from-text", text, "--count", 6,
+         "-o", world / "wider"),
+        ("corpus", "build", text, "-o", world / "wider-corpus", "--tokenizer", world / "wider",
+         "--held-out-file", held_out),
+    ):  # fmt: skip
+        done = in_process(*command)
+        assert done.exit_code == 0, done.output
+    return world
+
+
+def go_on(field: Path, corpus: str, model: str, run: str, *more: object) -> Result:
+    return in_process("pretrain", field / corpus, "-o", field / run, "--from", field / model, *OPTIONS[2:], *more)
+
+
+def weights(model: Path) -> dict[str, torch.Tensor]:
+    return load_file(model / "model.safetensors")
+
+
+def test_going_on_with_new_words_grows_the_model(field: Path) -> None:
+    wider = Tokenizer.load(field / "wider")
+    assert wider.vocab_size == 408 and wider.vocabulary[400:402] == ["photosynthesis", "chloroplast"]
+    tokens = Corpus.open(field / "wider-corpus").train.shards[0].arrays["tokens"]
+    assert (tokens >= 402).any()  # the words found in the text stand in the corpus as one piece
+    done = go_on(field, "wider-corpus", "model", "grown", "--lr", 1e-9, "--dropout", 0, "--checkpoint-every", 2)
+    assert done.exit_code == 0, done.output
+    assert "8 words are new" in done.stderr
+    run = field / "grown"
+    assert read_toml(Plan, run / "config.toml").model.vocab_size == 408
+    theirs, info = BertForPreTraining.from_pretrained(run / "model", output_loading_info=True)
+    assert not any(info[key] for key in ("missing_keys", "unexpected_keys", "mismatched_keys"))
+    assert theirs.config.vocab_size == 408 == len(theirs.cls.predictions.bias)
+    text = "Photosynthesis and the chloroplast"
+    assert AutoTokenizer.from_pretrained(run / "model")(text)["input_ids"] == wider.encode(text).ids
+    name = "bert.embeddings.word_embeddings.weight"
+    before, after = weights(field / "model")[name], weights(run / "model")[name]
+    pieces = Tokenizer.load(field / "model").encode("chloroplast").ids[1:-1]
+    # Hardly moved by so low a rate, they show where training began.
+    torch.testing.assert_close(after[:400], before, rtol=0, atol=1e-6)
+    torch.testing.assert_close(after[401], before[pieces].mean(0), rtol=0, atol=1e-6)
+
+
+def test_a_grown_run_is_resumed_exactly(field: Path) -> None:
+    options = ("wider-corpus", "model", "resumed", "--checkpoint-every", 2, "--seed", 4)
+    assert go_on(field, *options).exit_code == 0
+    whole = weights(field / "resumed" / "model")
+    last = sorted((field / "resumed" / "checkpoints").glob("step-*"))[-1]
+    (last / "manifest.json").write_text("damaged")
+    done = go_on(field, *options, "--resume")
+    assert done.exit_code == 0 and "resumed from step-000004" in done.stderr, done.output
+    again = weights(field / "resumed" / "model")
+    assert whole.keys() == again.keys() and all(torch.equal(whole[name], again[name]) for name in whole)
+
+
+def test_going_on_with_the_own_vocabulary_and_with_another(field: Path) -> None:
+    own = go_on(field, "corpus", "model", "own")
+    assert own.exit_code == 0 and "are new" not in own.stderr, own.output
+    assert json.loads((field / "own" / "model" / "config.json").read_text())["vocab_size"] == 400
+    in_process("new", field / "large", "--tokenizer", field / "wider")
+    fewer = go_on(field, "corpus", "large", "fewer")
+    assert isinstance(fewer.exception, HeedfulError)
+    assert "another vocabulary: the corpus was made with 400 pieces, the tokenizer has 408" in str(fewer.exception)
+    assert not (field / "fewer").exists()

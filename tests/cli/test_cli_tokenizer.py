@@ -1,4 +1,4 @@
-"""`heedful tokenizer train` and `show`."""
+"""`heedful tokenizer train`, `extend` and `show`."""
 
 import json
 
@@ -45,3 +45,74 @@ def test_a_missing_field_is_told_with_its_line(tmp_path):
     assert isinstance(failed.exception, HeedfulError)
     assert failed.exception.where == f"{tmp_path / 'a.jsonl'}:1" and "--field" in str(failed.exception)
     assert not (tmp_path / "t").exists()
+
+
+def a_tokenizer(folder):
+    (folder / "text.txt").write_text("the cell divides, the cells divide; a cell wall 细胞\n" * 3, encoding="utf-8")
+    assert run("train", folder / "text.txt", "-o", folder / "old", "--vocab-size", 40).exit_code == 0
+    return folder / "old"
+
+
+def last_pieces(old, new):
+    before, after = ((folder / "vocab.txt").read_text(encoding="utf-8").splitlines() for folder in (old, new))
+    assert after[: len(before)] == before
+    return after[len(before) :]
+
+
+def test_extend_by_a_list_of_words(tmp_path):
+    old = a_tokenizer(tmp_path)
+    (tmp_path / "words.txt").write_text("Saddles\nthe\n\ncell-wall\nall sea\nsaddles\nseas\n", encoding="utf-8")
+    done = run("extend", old, "--words", tmp_path / "words.txt", "-o", tmp_path / "new")
+    assert done.exit_code == 0, done.output
+    assert last_pieces(old, tmp_path / "new") == ["saddles", "seas"]
+    told = done.stdout.splitlines()
+    assert told[0].startswith("added, 2: saddles (") and ", seas (" in told[0]
+    assert told[1:3] == ["there already, 1: the", "not one word to BERT, 2: cell-wall (line 4), all sea (line 5)"]
+    assert told[3] == f"{tmp_path / 'new'}: 40 pieces + 2 = 42"
+    assert "│ saddles │ 40 " in run("show", tmp_path / "new", "SADDLES").stdout
+
+
+def test_extend_by_a_text(tmp_path):
+    old = a_tokenizer(tmp_path)
+    (tmp_path / "a.jsonl").write_text('{"body": "Saddles shed seas. 2024"}\n' * 4, encoding="utf-8")
+    (tmp_path / "b.jsonl").write_text('{"body": "the seas 细胞"}\n{"body": "a lead"}\n', encoding="utf-8")
+    options = ["--from-text", tmp_path / "a.jsonl", "--from-text", tmp_path / "b.jsonl", "--field", "body"]
+    done = run("extend", old, *options, "--count", 2, "-o", tmp_path / "two")
+    assert done.exit_code == 0, done.output
+    assert last_pieces(old, tmp_path / "two") == ["seas"]  # five times; the others are too rare
+    assert run("extend", old, *options, "--count", 2, "--min-count", 4, "-o", tmp_path / "three").exit_code == 0
+    assert last_pieces(old, tmp_path / "three") == ["seas", "saddles"]
+    (tmp_path / "words.txt").write_text("seas\n")
+    both = run("extend", old, *options, "--words", tmp_path / "words.txt", "--min-count", 1, "-o", tmp_path / "both")
+    assert both.exit_code == 0 and last_pieces(old, tmp_path / "both") == ["seas", "saddles", "shed", "lead"]
+
+
+def test_a_long_list_is_cut_short_in_the_report(tmp_path):
+    old = a_tokenizer(tmp_path)
+    words = [a + b + c for a in "cdehi" for b in "ael" for c in "lst"]
+    (tmp_path / "words.txt").write_text("\n".join(words))
+    done = run("extend", old, "--words", tmp_path / "words.txt", "-o", tmp_path / "new")
+    assert done.exit_code == 0, done.output
+    added = last_pieces(old, tmp_path / "new")
+    assert len(added) > 40 and f", and {len(added) - 40} more\n" in done.stdout and f" {added[39]} (" in done.stdout
+
+
+def test_extending_refuses_plainly_and_writes_nothing(tmp_path):
+    old = a_tokenizer(tmp_path)
+    (tmp_path / "known.txt").write_text("the\ncell wall\n")
+    (tmp_path / "broken.txt").write_bytes(b"good\nb\xffd\n")
+    (tmp_path / "text.jsonl").write_text('{"body": "x"}\n')
+    run("train", tmp_path / "text.txt", "-o", tmp_path / "bpe", "--kind", "bpe", "--vocab-size", 270)
+    for arguments, said in (
+        ((old,), "--words FILE, --from-text FILE"),
+        ((old, "--words", tmp_path / "known.txt"), "has all of these words already"),
+        ((old, "--words", tmp_path / "broken.txt"), "broken.txt:2"),
+        ((old, "--words", tmp_path / "nowhere.txt"), "nowhere.txt"),
+        ((old, "--from-text", tmp_path / "text.jsonl"), "text.jsonl:1"),
+        ((tmp_path / "bpe", "--words", tmp_path / "known.txt"), "WordPiece"),
+        ((tmp_path, "--words", tmp_path / "known.txt"), "no tokenizer.json"),
+    ):
+        failed = run("extend", *arguments, "-o", tmp_path / "new")
+        assert isinstance(failed.exception, HeedfulError) and said in str(failed.exception), failed.output
+        assert not (tmp_path / "new").exists()
+    assert not list(tmp_path.glob(".*"))

@@ -12,7 +12,7 @@ import transformers
 from heedful.inference import pseudo_perplexity
 from heedful.inference.embedder import Embedder
 from heedful.inference.masked_lm import MaskedLm, load_mlm_head
-from heedful.inference.pseudo_perplexity import Score, score_texts
+from heedful.inference.pseudo_perplexity import Score, score_sequences, score_texts
 
 TEXTS = [
     "the cat sees the dog",
@@ -70,6 +70,15 @@ def test_a_long_text_is_cut_and_counted(lm: MaskedLm) -> None:
     assert (long.tokens, long.truncated) == (3, 1)
     assert (cut.tokens, cut.truncated) == (3, 0)
     assert long.loss_sum == pytest.approx(cut.loss_sum, rel=1e-6)
+
+
+@pytest.mark.parametrize("chunk", [65_536, 40])
+def test_sequences_score_as_the_texts_they_are(lm: MaskedLm, monkeypatch: pytest.MonkeyPatch, chunk: int) -> None:
+    monkeypatch.setattr(pseudo_perplexity, "TOKENS_PER_CHUNK", chunk)
+    sequences = [lm.tokenizer.encode(text).ids for text in TEXTS]
+    as_tuples = (tuple(ids) for ids in sequences)
+    assert list(score_sequences(lm, as_tuples)) == list(score_texts(lm, TEXTS))
+    assert list(score_sequences(lm, [])) == []
 
 
 def test_texts_are_read_as_they_are_needed(lm: MaskedLm, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -9,11 +10,14 @@ import pytest
 import torch
 from transformers import BertForPreTraining
 
-from heedful.checkpoints.bert_folder import save_bert
+from heedful.checkpoints.bert_folder import load_bert_for_pretraining, save_bert
+from heedful.checkpoints.folder import read_folder
 from heedful.data.batching import flat_batch
+from heedful.data.examples import Examples
 from heedful.data.source import PretrainingPortion
 from heedful.models.bert import BertConfig, BertForPretraining, initialise
-from heedful.tasks.pretraining import evaluate, guess, pretraining_losses
+from heedful.tasks.pretraining import evaluate, filled_in, guess, pretraining_losses
+from heedful.text.tokenizer import Tokenizer
 
 CONFIG = BertConfig(
     vocab_size=97,
@@ -107,3 +111,53 @@ def test_evaluation_counts_right_answers_over_all_portions() -> None:
     assert found["mlm_accuracy"] == pytest.approx(float((logits.argmax(-1) == labels).float().mean()))
     assert found["mlm_loss"] == pytest.approx(float(torch.nn.functional.cross_entropy(logits, labels)), rel=1e-5)
     assert 0 <= found["nsp_accuracy"] <= 1
+
+
+def hidden_examples(tokenizer: Tokenizer) -> Examples:
+    """Three examples, of which the second hides a token behind another one and the third none behind [MASK]."""
+    id_of = tokenizer.id_of
+    texts = [
+        ("[CLS] the [MASK] sees un [MASK] ##able [MASK] . [SEP]", {2: "cat", 5: "##afford", 7: "dog"}),
+        ("[CLS] the dog sees [MASK] [SEP]", {2: "cat", 4: "中"}),
+        ("[CLS] love ##s [SEP]", {1: "love"}),
+    ]
+    pieces = [text.split() for text, _ in texts]
+    lengths = np.array([len(some) for some in pieces])
+    starts = np.cumsum(lengths) - lengths
+    masked = [int(start) + place for start, (_, hidden) in zip(starts, texts, strict=True) for place in hidden]
+    return Examples(
+        numbers=np.arange(3),
+        lengths=lengths,
+        ids=np.array([id_of(piece) for some in pieces for piece in some]),
+        segments=np.zeros(int(lengths.sum()), np.int64),
+        masked=np.array(masked),
+        labels=np.array([id_of(word) for _, hidden in texts for word in hidden.values()]),
+        nsp=None,
+    )
+
+
+@torch.no_grad()
+def test_hidden_words_are_shown_with_the_likeliest_guesses(tiny_folder: Path, tiny_tokenizer: Tokenizer) -> None:
+    ours = load_bert_for_pretraining(read_folder(tiny_folder), seed=0)
+    theirs = BertForPreTraining.from_pretrained(tiny_folder).eval()
+    examples = hidden_examples(tiny_tokenizer)
+    shown = filled_in(ours, examples, tiny_tokenizer, top=4)
+    assert [(one["text"], one["truth"]) for one in shown] == [
+        ("the [MASK] sees un [___]able [MASK] . [SEP]", "##afford"),
+        ("the dog sees [___] [SEP]", "中"),
+    ]
+    for one, (start, stop, place) in zip(shown, [(0, 10, 5), (10, 16, 4)], strict=True):
+        logits = theirs(torch.from_numpy(examples.ids[start:stop])[None]).prediction_logits[0, place]
+        values, ids = logits.softmax(-1).topk(4)
+        assert [word for word, _ in one["guesses"]] == [tiny_tokenizer.vocabulary[i] for i in ids]
+        assert [value for _, value in one["guesses"]] == pytest.approx(values.tolist(), abs=1e-4)
+        assert all(isinstance(value, float) and 0 < value < 1 for _, value in one["guesses"])
+    json.dumps(shown)  # as the journal will write it
+
+
+@torch.no_grad()
+def test_long_surroundings_are_cut(tiny_folder: Path, tiny_tokenizer: Tokenizer) -> None:
+    ours = load_bert_for_pretraining(read_folder(tiny_folder), seed=0)
+    first, second = filled_in(ours, hidden_examples(tiny_tokenizer), tiny_tokenizer, around=2, top=1)
+    assert (first["text"], second["text"]) == ("sees un [___]able [MASK]", "dog sees [___] [SEP]")
+    assert len(first["guesses"]) == 1

@@ -10,7 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heedful.errors import HeedfulError
-from heedful.text.documents import count_texts, read_documents, read_lines, read_texts
+from heedful.text.documents import (
+    count_texts,
+    has_byte_order_mark,
+    parse_json,
+    read_documents,
+    read_lines,
+    read_objects,
+    read_texts,
+)
 
 
 def test_lines_lose_their_ends_and_the_mark_at_the_start(tmp_path):
@@ -97,3 +105,24 @@ def test_files_that_cannot_be_read(tmp_path):
         (tmp_path / name).write_bytes(content)
         with pytest.raises(HeedfulError, match="broken gzip"):
             list(read_lines(tmp_path / name))
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.txt.gz"])
+def test_a_byte_order_mark_can_be_asked_for(tmp_path, name):
+    for content, marked in ((b"\xef\xbb\xbfx", True), (b"x\xef\xbb\xbf", False), (b"", False)):
+        (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+        assert has_byte_order_mark(tmp_path / name) is marked
+    assert not has_byte_order_mark("-") and not has_byte_order_mark(tmp_path / "missing")
+
+
+def test_objects_come_with_their_place(tmp_path):
+    file = tmp_path / "a.jsonl"
+    file.write_text('{"a": 1}\n\n{}\n')
+    assert list(read_objects(file)) == [(f"{file}:1", {"a": 1}), (f"{file}:3", {})]
+
+
+def test_json_is_refused_at_the_line_of_the_file_where_it_breaks():
+    assert parse_json('{"a": "\\ud83d\\ude00"}', "f") == {"a": "😀"}
+    with pytest.raises(HeedfulError, match="not valid JSON") as caught:
+        parse_json("[1,\n2,,\n3]", "f", line=5)
+    assert caught.value.where == "f:6"

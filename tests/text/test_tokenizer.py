@@ -128,3 +128,28 @@ def test_copies_that_cut_are_few_and_cut_right(wordpiece):
         assert wordpiece.encode(text, max_length=max_length).ids[-1] == wordpiece.sep_id
         assert len(wordpiece.encode(text, max_length=max_length)) == min(max_length, len(wordpiece.encode(text)))
     assert wordpiece._cutting.cache_info().currsize <= 8
+
+
+def test_pieces_are_those_between_the_special_tokens(wordpiece):
+    texts = ["She loved  the garden", "", "我爱 Python"]
+    for text, pieces in zip(texts, wordpiece.pieces(texts), strict=True):
+        whole = wordpiece.encode(text)
+        assert pieces.ids == whole.ids[1:-1] and pieces.offsets == whole.offsets[1:-1]
+        assert wordpiece.joined(pieces.ids) == (whole.ids, whole.type_ids)
+    pair = wordpiece.encode("the garden", pair="我爱")
+    first, second = wordpiece.pieces(["the garden", "我爱"])
+    assert wordpiece.joined(first.ids, second.ids) == (pair.ids, pair.type_ids)
+    with pytest.raises(HeedfulError, match="text number 2"):
+        wordpiece.pieces(["ok", "\ud800"])
+
+
+def test_words_that_are_given_keep_their_numbers(wordpiece):
+    words = ["She", "loved", "\u200b", "U.S.", "我爱", "the garden"]
+    (encoding, empty, pair) = wordpiece.encode_words([words, [], ("the", "sea")])
+    assert len(empty) == 0 and set(pair.word_ids) == {0, 1}
+    assert sorted(set(encoding.word_ids)) == [0, 1, 3, 4, 5]
+    for number, word in enumerate(words):
+        alone = wordpiece.pieces([word])[0].ids
+        assert [i for i, w in zip(encoding.ids, encoding.word_ids, strict=True) if w == number] == alone
+    with pytest.raises(HeedfulError, match=r"word number 2 of this batch.*int"):
+        wordpiece.encode_words([["a", 3]])

@@ -152,6 +152,36 @@ def test_a_signal_before_an_evaluation_only_puts_it_off(trainer: Callable[..., T
     assert told[0] == told[1] and [step for step, _ in told[0]] == [10, 20, 30]
 
 
+def test_examples_are_journaled_and_told_and_change_nothing(trainer: Callable[..., Trainer]) -> None:
+    def evaluate(model: torch.nn.Module) -> dict[str, float]:
+        return {"size": float(model.state_dict()["fit.weight"].norm())}
+
+    def examples(model: torch.nn.Module) -> list[dict[str, Any]]:
+        assert not model.training and not torch.is_grad_enabled()
+        torch.rand(7)  # whoever picks examples by chance takes none of it away from dropout
+        size = float(model.state_dict()["fit.weight"].norm())
+        return [{"text": "水 [___]", "guesses": [["a", 0.5], ["b", 0.25]]}, {"text": "two", "size": size}]
+
+    told: list[Event] = []
+
+    def tell(event: Event) -> None:
+        told.append(event)
+        if isinstance(event, Progress) and event.step == 13:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    config = replace(CONFIG, eval_every=10)
+    plain = trainer("plain", config, evaluate=evaluate)
+    first = trainer("run", config, evaluate=evaluate, examples=examples, on_event=tell)
+    second = trainer("run", config, evaluate=evaluate, examples=examples, on_event=told.append)
+    plain.run(), first.run(), second.run(resume=True)
+    assert sha256(second) == sha256(plain)
+    journaled = [(line["step"], line["evaluation"], line["examples"]) for line in lines(second) if "examples" in line]
+    assert [step for step, *_ in journaled] == [10, 20, 30]
+    assert [(e.step, e.metrics, e.examples) for e in told if isinstance(e, Evaluated)] == journaled
+    assert [some[1]["size"] for *_, some in journaled] == [numbers["size"] for _, numbers, _ in journaled]
+    assert not any("examples" in line for line in lines(plain))
+
+
 def test_an_unknown_metric_is_named(trainer: Callable[..., Trainer]) -> None:
     config = replace(CONFIG, best="accuracy", eval_every=2)
     with pytest.raises(HeedfulError, match="accuracy"):

@@ -1,0 +1,150 @@
+"""Fine-tuning on real data: scores, times, and the reference trainer beside them.
+
+    python benchmarks/finetune.py EXPERIMENT… [--work DIR] [--reference SCRIPT]
+
+EXPERIMENT is one of those in finetune_experiments.py. Every run is one `heedful finetune` and one `heedful evaluate`;
+what came out is written to docs/results after each, and a run that is there already is not done again. With
+--reference SCRIPT, which fine-tunes by Hugging Face's Trainer and prints its scores and seconds, the experiments that
+ask for it run it alternately with ours, for the ratio of the times.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from finetune_experiments import EXPERIMENTS, Experiment, Run, expand
+from results_file import RESULTS, Table, write_results
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("experiments", nargs="+", choices=sorted(EXPERIMENTS))
+    parser.add_argument("--work", type=Path, help="keep the runs here")
+    parser.add_argument("--reference", help="the script of the reference trainer")
+    parser.add_argument("--only", default="", help="only runs whose name holds this")
+    a = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        for name in a.experiments:
+            experiment(EXPERIMENTS[name], a.work or Path(scratch), a.reference, a.only)
+
+
+def experiment(asked: Experiment, work: Path, reference: str | None, only: str) -> None:
+    """Do the runs that are not done yet, and write the results after each."""
+    path = RESULTS / f"finetune_{asked.name}.json"
+    done: dict[str, dict[str, Any]] = {}
+    if path.exists():
+        done = {row["run"]: row for row in json.loads(path.read_text(encoding="utf-8"))["runs"]}
+    for run in asked.runs:
+        if run.name in done or only not in run.name:
+            continue
+        row = ours(run, work / asked.name)
+        if reference and run.reference:
+            row.update(theirs(run, reference))
+        done[run.name] = row
+        _write(asked, done, path)
+        print(run.name, {k: v for k, v in row.items() if k not in ("run", "command")}, flush=True)
+
+
+def ours(run: Run, work: Path) -> dict[str, Any]:
+    """Train and evaluate; scores with their intervals, and the seconds of training without evaluation."""
+    folder = work / run.name.replace(" ", "-").replace("/", "-")
+    command = ["finetune", *expand(run.arguments, work), "-o", str(folder), "--checkpoint-every", "0", "--resume"]
+    _heedful(command)
+    timing = json.loads((folder / "timing.json").read_text(encoding="utf-8"))
+    evaluated = [str(folder), *expand((run.dev,), work), *run.columns, "--json", "--worst", "0"]
+    report = json.loads(_heedful(["evaluate", *evaluated]))
+    evaluation = timing["parts"].get("evaluation", 0.0)
+    return {
+        "run": run.name,
+        "scores": {name: round(value, 4) for name, value in report["scores"].items()},
+        "intervals": {name: [round(x, 4) for x in both] for name, both in report["intervals"].items()},
+        "seconds": round(timing["wall"] - evaluation, 1),
+        "command": "heedful finetune " + " ".join(run.arguments),
+    }
+
+
+def theirs(run: Run, script: str) -> dict[str, Any]:
+    """The reference trainer on the same files: its scores and seconds."""
+    assert run.reference is not None
+    done = subprocess.run(
+        [sys.executable, script, *expand(run.reference, Path())], capture_output=True, text=True, check=True
+    )
+    line = done.stdout.strip().splitlines()[-1]
+    scores = ast.literal_eval(line[: line.index("}") + 1])
+    seconds = re.search(r"train ([\d.]+) s", line)
+    assert seconds is not None
+    return {
+        "reference": {name.removeprefix("eval_"): value for name, value in scores.items()},
+        "reference seconds": float(seconds[1]),
+    }
+
+
+def _heedful(arguments: Sequence[str]) -> str:
+    done = subprocess.run([sys.executable, "-m", "heedful", *arguments], capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"heedful {' '.join(arguments)}\n{done.stderr}")
+    return done.stdout
+
+
+def _write(asked: Experiment, done: dict[str, dict[str, Any]], path: Path) -> None:
+    rows = []
+    for run in asked.runs:
+        found = done.get(run.name)
+        if found is None:
+            continue
+        scores = ", ".join(f"{m} {found['scores'][m]:.4f}{_interval(found, m)}" for m in run.metrics)
+        row = [run.name, scores, found["seconds"]]
+        if any("reference" in one for one in done.values()):
+            theirs_scores = found.get("reference", {})
+            seconds = found.get("reference seconds")
+            row += [
+                ", ".join(f"{m} {theirs_scores[m]:.4f}" for m in run.metrics if m in theirs_scores),
+                seconds or "",
+                f"{found['seconds'] / seconds:.2f}×" if seconds else "",
+            ]
+        rows.append(row)
+    columns = ["run", "scores (95 % bootstrap interval)", "seconds"]
+    if rows and len(rows[0]) > 3:
+        columns += ["reference", "its seconds", "time, ours / its"]
+    tables = [Table(columns, rows)]
+    means = _means(asked, done)
+    if means:
+        tables.append(Table(["runs", "seeds", "metric", "mean", "spread"], means))
+    write_results(path, asked.title, asked.what, tables, asked.remarks, asked.name)
+    report = json.loads(path.read_text(encoding="utf-8"))
+    report["runs"] = [done[run.name] for run in asked.runs if run.name in done]
+    path.write_text(json.dumps(report, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+
+
+def _interval(found: dict[str, Any], metric: str) -> str:
+    both = found.get("intervals", {}).get(metric)
+    return f" ({both[0]:.3f} to {both[1]:.3f})" if both else ""
+
+
+def _means(asked: Experiment, done: dict[str, dict[str, Any]]) -> list[list[Any]]:
+    """Mean and spread of runs that differ in the seed alone."""
+    groups: dict[tuple[str, str], list[float]] = {}
+    for run in asked.runs:
+        if run.name in done and " seed " in run.name:
+            for metric in run.metrics:
+                key = (run.name.partition(" seed ")[0], metric)
+                groups.setdefault(key, []).append(done[run.name]["scores"][metric])
+    return [
+        [name, len(values), metric, f"{statistics.mean(values):.4f}", f"{statistics.stdev(values):.4f}"]
+        for (name, metric), values in groups.items()
+        if len(values) > 1
+    ]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,249 @@
+"""The fine-tuning experiments of docs/results.md: which runs on which files.
+
+Paths begin with {data} ($HEEDFUL_DATA), {models} ($HEEDFUL_MODELS), {minilm} (all-MiniLM-L6-v2), {en} and {zh} (the
+model folders of recipes/pretrain_enwiki.sh and pretrain_zhwiki.sh, from $HEEDFUL_EN and $HEEDFUL_ZH) or {work}.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from finetune_data import first_questions, read_squad, split_by_context, with_unanswerable, write_squad
+from materials import minilm
+
+
+@dataclass(frozen=True)
+class Run:
+    """One fine-tuning; `dev` is evaluated, and `reference` are the arguments of the reference trainer."""
+
+    name: str
+    arguments: tuple[str, ...]
+    dev: str
+    metrics: tuple[str, ...]
+    columns: tuple[str, ...] = ()
+    reference: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Runs that belong into one table."""
+
+    name: str
+    title: str
+    what: str
+    runs: Sequence[Run]
+    remarks: tuple[str, ...] = field(default=())
+
+
+def expand(arguments: Sequence[str], work: Path) -> list[str]:
+    """The arguments with the names of folders put in; what is made from other data is made on the way."""
+    places = {
+        "data": os.environ.get("HEEDFUL_DATA", ""),
+        "models": os.environ.get("HEEDFUL_MODELS", ""),
+        "minilm": str(minilm()),
+        "en": os.environ.get("HEEDFUL_EN", ""),
+        "zh": os.environ.get("HEEDFUL_ZH", ""),
+        "work": str(work),
+    }
+    if any("{work}" in argument for argument in arguments):
+        _make_data(Path(places["data"]), work)
+    return [argument.format(**places) for argument in arguments]
+
+
+def _make_data(data: Path, work: Path) -> None:
+    if (work / "cmrc_dev.json").exists():
+        return
+    train = first_questions(read_squad(data / "squad1.1" / "practice_train.json.gz"), 5000)
+    dev = read_squad(data / "squad1.1" / "practice_dev.json")
+    write_squad(train, work / "squad_train.json")
+    write_squad(with_unanswerable(train, 0.5, seed=1), work / "squad2_train.json")
+    more = with_unanswerable(dev, 0.5, seed=2)
+    write_squad(more[::2], work / "squad2_tune.json")
+    write_squad(more[1::2], work / "squad2_dev.json")
+    first, second = split_by_context(read_squad(data / "cmrc2018" / "trial.json"), 5)
+    write_squad(first, work / "cmrc_train.json")
+    write_squad(second, work / "cmrc_dev.json")
+
+
+def _table_run(
+    task: str,
+    name: str,
+    folder: str,
+    metrics: tuple[str, ...],
+    model: str = "{minilm}",
+    train: str = "train.tsv",
+    dev: str = "dev.tsv",
+    more: tuple[str, ...] = (),
+    seed: int = 1,
+    epochs: int = 3,
+    columns: tuple[str, ...] = (),
+    reference: bool = False,
+) -> Run:
+    files = (f"{{data}}/{folder}/{train}", f"{{data}}/{folder}/{dev}")
+    recipe = ("--epochs", str(epochs), "--seed", str(seed))
+    given = (task, "--model", model, "--train", files[0], "--dev", files[1], *recipe, "--keep", "last", *columns, *more)
+    theirs = (model, *files, *recipe, *columns) if reference else None
+    return Run(name, given, files[1], metrics, columns, theirs)
+
+
+BINARY = ("accuracy", "f1")
+GLUE = Experiment(
+    "glue",
+    "Fine-tuning against Hugging Face's Trainer",
+    "all-MiniLM-L6-v2, 3 epochs, batch 32, learning rate 5e-5, warm-up 10 %, decay 0.01, at most 128 tokens, the last "
+    "weights; scores on dev, seconds of training without evaluation on two threads",
+    [
+        *(_table_run("classify", f"MRPC seed {s}", "mrpc", BINARY, seed=s, reference=s < 3) for s in (1, 2, 3)),
+        *(_table_run("classify", f"CoLA seed {s}", "cola", ("matthews",), seed=s, reference=s < 3) for s in (1, 2, 3)),
+        *(_table_run("classify", f"RTE seed {s}", "rte", ("accuracy",), seed=s) for s in (1, 2, 3)),
+        _table_run("regress", "STS-B", "stsb", ("pearson", "spearman"), columns=("--label", "score")),
+        _table_run(
+            "classify", "SST-2, first 10,000", "sst2", ("accuracy",), train="train.tsv.gz", more=("--limit", "10000")
+        ),
+        _table_run("classify", "SICK", "sick", ("accuracy",), columns=("--label", "label")),
+        _table_run("classify", "WNLI", "wnli", ("accuracy",)),
+    ],
+    ("WNLI does not learn: its dev pairs repeat training sentences with the other answer. The paper leaves it out.",),
+)
+CONLL_FILES = ("--train", "{data}/conll2003/train.conll.gz", "--dev", "{data}/conll2003/dev.conll")
+ENTITY = ("f1", "precision", "recall")
+
+
+def _conll(name: str, *more: str) -> Run:
+    given = ("tag", "--model", "{minilm}", *CONLL_FILES, "--keep", "last", *more)
+    return Run(name, given, "{data}/conll2003/dev.conll", ENTITY)
+
+
+CONLL = Experiment(
+    "conll",
+    "Tagging: CoNLL-2003",
+    "Entity F1 on dev with all-MiniLM-L6-v2 (uncased), 3 epochs, last weights",
+    [
+        _conll("linear", "--epochs", "3", "--lr", "1e-4"),
+        _conll("BiLSTM-CRF", "--head", "bilstm-crf", "--epochs", "3", "--lr", "1e-4"),
+    ],
+)
+
+
+def _answer(name: str, model: str, train: str, dev: str, epochs: int, tune: str = "") -> Run:
+    given = (
+        "answer",
+        "--model",
+        model,
+        "--train",
+        train,
+        "--dev",
+        tune or dev,
+        "--epochs",
+        str(epochs),
+        "--lr",
+        "1e-4",
+    )
+    return Run(name, (*given, "--keep", "last"), dev, ("exact", "f1"))
+
+
+SQUAD = Experiment(
+    "squad",
+    "Answering questions: SQuAD articles",
+    "all-MiniLM-L6-v2, first 5,000 training questions of the practice split, 2 epochs. For the 2.0 way each paragraph "
+    "is also asked questions of other paragraphs of its article; the threshold is chosen on half of the dev articles, "
+    "and the scores are those of the rest",
+    [
+        _answer("SQuAD 1.1", "{minilm}", "{work}/squad_train.json", "{data}/squad1.1/practice_dev.json", 2),
+        _answer(
+            "SQuAD 2.0 way",
+            "{minilm}",
+            "{work}/squad2_train.json",
+            "{work}/squad2_dev.json",
+            2,
+            "{work}/squad2_tune.json",
+        ),
+    ],
+)
+
+
+def _choose(name: str, folder: str, suffix: str, epochs: int, *more: str) -> Run:
+    train, dev = (f"{{data}}/{folder}/{part}.{suffix}" for part in ("train", "dev"))
+    given = ("choose", "--model", "{minilm}", "--train", train, "--dev", dev, "--epochs", str(epochs), "--keep", "last")
+    return Run(name, (*given, *more), dev, ("accuracy",))
+
+
+CHOICES = Experiment(
+    "choices",
+    "Choosing an ending: CODAH and DREAM",
+    "all-MiniLM-L6-v2, the last weights; chance is 0.25 for CODAH and 0.33 for DREAM",
+    [
+        _choose("CODAH", "codah", "jsonl", 4, "--batch-size", "16"),
+        _choose("DREAM, first 1,500", "dream", "jsonl.gz", 3, "--limit", "1500", "--batch-size", "16"),
+    ],
+)
+M3E = "{models}/m3e-small-zh"
+
+
+def _zh_tags(name: str, folder: str, train: str) -> Run:
+    files = ("--train", f"{{data}}/{folder}/{train}", "--dev", f"{{data}}/{folder}/dev.conll")
+    given = ("tag", "--model", M3E, *files, "--epochs", "4", "--lr", "1e-4", "--keep", "last")
+    return Run(name, given, f"{{data}}/{folder}/dev.conll", ENTITY)
+
+
+CHINESE = Experiment(
+    "chinese",
+    "Chinese",
+    "m3e-small, the last weights; ChnSentiCorp 2 epochs of at most 128 tokens, LCQMC 2 epochs (its test file as "
+    "training data), tagging 4 epochs, CMRC's trial questions split by context 4:1, 3 epochs",
+    [
+        _zh_tags("resume", "ner_zh_resume", "train.conll.gz"),
+        _zh_tags("weibo", "ner_zh_weibo", "train.conll"),
+        _table_run("classify", "ChnSentiCorp", "chnsenticorp", ("accuracy",), M3E, "train_nodup.tsv.gz", epochs=2),
+        _table_run("classify", "LCQMC", "lcqmc", ("accuracy",), M3E, "train_from_test.tsv", epochs=2),
+        _answer("CMRC trial", M3E, "{work}/cmrc_train.json", "{work}/cmrc_dev.json", 3),
+    ],
+)
+
+
+def _transfer() -> list[Run]:
+    tables = (
+        ("SST-2", "{en}", "classify", "sst2/train.tsv.gz", "sst2/dev.tsv", "accuracy"),
+        ("MRPC", "{en}", "classify", "mrpc/train.tsv", "mrpc/dev.tsv", "f1"),
+        ("CoNLL", "{en}", "tag", "conll2003/train.conll.gz", "conll2003/dev.conll", "f1"),
+        ("ChnSentiCorp", "{zh}", "classify", "chnsenticorp/train_nodup.tsv.gz", "chnsenticorp/dev.tsv", "accuracy"),
+    )
+    runs = []
+    for name, model, task, train, dev, metric in tables:
+        for rows in (500, 2000, 8000):
+            for weights in ("pretrained", "random"):
+                files = ("--train", f"{{data}}/{train}", "--dev", f"{{data}}/{dev}", "--limit", str(rows))
+                recipe = ("--epochs", "3", "--lr", "3e-4", "--keep", "last")
+                more = ("--random-weights",) if weights == "random" else ()
+                given = (task, "--model", model, *files, *recipe, *more)
+                runs.append(Run(f"{name} {rows} {weights}", given, f"{{data}}/{dev}", (metric,)))
+    return runs
+
+
+TRANSFER = Experiment(
+    "transfer",
+    "What pretraining is worth",
+    "Our own BERT-mini models (recipes/pretrain_enwiki.sh, recipes/pretrain_zhwiki.sh) against the same shape with "
+    "random weights, on the first 500, 2,000 and 8,000 training rows (or as many as there are), 3 epochs, last weights",
+    _transfer(),
+)
+LAYERS = (("embeddings", "0"), *((f"layer {n}", str(n)) for n in range(1, 7)), ("last four, concat", "-1,-2,-3,-4"))
+
+
+def _features(name: str, layers: str, *more: str) -> Run:
+    return _conll(name, "--features", layers, "--head", "bilstm", "--lstm-layers", "2", "--epochs", "5", *more)
+
+
+FEATURES = Experiment(
+    "features",
+    "Feature-based tagging: CoNLL-2003",
+    "Two-layer BiLSTM on states of the frozen all-MiniLM-L6-v2, 5 epochs, learning rate 1e-3, the last weights",
+    [
+        *(_features(name, layers) for name, layers in LAYERS),
+        _features("last four, sum", "-1,-2,-3,-4", "--combine", "sum"),
+    ],
+)
+EXPERIMENTS = {one.name: one for one in (GLUE, CONLL, SQUAD, CHOICES, CHINESE, TRANSFER, FEATURES)}

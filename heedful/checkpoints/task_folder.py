@@ -1,0 +1,151 @@
+"""Fine-tuned models from and to a model folder: the encoder, what was put on top of it, and the task it is for.
+
+The weights and `config.json` are as Hugging Face has them, where it has such a class; what the task needs beyond them
+stands in `task.json`. A folder that Hugging Face has written has none, and its class says what the task is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from heedful.checkpoints.bert_config_json import CLASSIFIER, task_config_json
+from heedful.checkpoints.bert_folder import new_folder, unfilled
+from heedful.checkpoints.bert_names import BERT_NAMES
+from heedful.checkpoints.bert_weights import open_bert
+from heedful.checkpoints.folder import CONFIG, ModelFolder
+from heedful.checkpoints.tensors import write_tensors
+from heedful.checkpoints.weights import Source, fill, fits, take_apart
+from heedful.errors import HeedfulError
+from heedful.json_files import read_json, write_json
+from heedful.models.bert import Bert, initialise
+from heedful.text.tokenizer import Tokenizer
+
+TASK = "task.json"
+# The parts that belong to a task; another task may need them in another shape.
+HEADS = ("classifier", "span", "lstm", "crf", "head")
+TASKS: Mapping[str, str] = {
+    CLASSIFIER: "classify",
+    "BertForTokenClassification": "tag",
+    "BertForQuestionAnswering": "answer",
+    "BertForMultipleChoice": "choose",
+}
+
+
+def load_for_task(
+    folder: ModelFolder,
+    build: Callable[[Bert], nn.Module],
+    seed: int,
+    *,
+    complete: bool = False,
+    note: Callable[[str], object] = lambda text: None,
+) -> nn.Module:
+    """The model that `build` makes of an encoder, with the folder's weights.
+
+    A head or pooler that the folder lacks, and a head that it has in another shape, start afresh from `seed`, and
+    `note` is told; with `complete`, for a model that is to answer, that is an error.
+    """
+    with open_bert(folder.weights, folder.model_config) as found:
+        model = _built(build, unfilled(folder, lambda: Bert(folder.model_config)), seed)
+        fresh = _fresh_parts(model, found)
+        for part, reason in fresh.items():
+            if complete:
+                what = f"the model is not complete: {part}: {reason}"
+                raise HeedfulError(what, where=folder.weights, remedy="use a folder that was fine-tuned for this task")
+            note(f"{part} starts afresh: {reason}")
+        fill(model, found, fresh=fresh)
+    # A head of the user's own keeps the start that its layers chose.
+    ours = [model.get_submodule(part) for part in fresh if part not in BERT_NAMES.branches]
+    initialise(nn.ModuleList(ours), folder.model_config, seed)
+    return model.eval()
+
+
+def save_for_task(
+    model: nn.Module,
+    path: str | Path,
+    tokenizer: Tokenizer | None,
+    *,
+    task: Mapping[str, Any],
+    architecture: str | None,
+    labels: Sequence[str] = (),
+    foreign: Mapping[str, Any] | None = None,
+    overwrite: bool = False,
+) -> None:
+    """Write a model folder with `task` as its task.json, as a whole or not at all.
+
+    `architecture` is the class of Hugging Face that computes the same, if there is one, and `foreign` the config.json
+    of the folder the model came from.
+    """
+    encoder = model.get_submodule("encoder")
+    assert isinstance(encoder, Bert)
+    tensors = take_apart(model, BERT_NAMES)
+    with new_folder(path, tokenizer, encoder.config.vocab_size, overwrite) as folder:
+        write_json(folder / CONFIG, task_config_json(encoder.config, architecture, labels, foreign or {}))
+        write_json(folder / TASK, dict(task))
+        write_tensors(folder, tensors)
+
+
+def read_task(folder: Path) -> dict[str, Any]:
+    """The name of the task a folder is for, under `task`, and what else is known of it, such as its labels."""
+    file = folder / TASK
+    if not file.is_file():
+        return _task_of_class(read_json(folder / CONFIG), folder / CONFIG)
+    task = read_json(file)
+    if not isinstance(task.get("task"), str):
+        raise HeedfulError("the file does not name its task", where=file, remedy='add it, such as "task": "classify"')
+    return task
+
+
+def _built(build: Callable[[Bert], nn.Module], encoder: Bert, seed: int) -> nn.Module:
+    """A head may hold any layer, and torch's layers draw their start from its one generator: it is lent for that."""
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)
+        return build(encoder)
+
+
+def _fresh_parts(model: nn.Module, found: Source) -> dict[str, str]:
+    """The parts of the model that the folder cannot fill, and why."""
+    names = list(model.state_dict())
+    wanted = [part for part in BERT_NAMES.optional if any(name.startswith(f"{part}.") for name in names)]
+    absent = {part: "the folder has none" for part in wanted if not found.holds(part)}
+    others = [part for part in wanted if part in HEADS and part not in absent and not fits(model, found, part)]
+    return absent | dict.fromkeys(others, "the folder's has another shape, made for another task or other labels")
+
+
+def _task_of_class(config: Mapping[str, Any], where: Path) -> dict[str, Any]:
+    classes = config.get("architectures")
+    task = TASKS.get(str(classes[0])) if isinstance(classes, list) and classes else None
+    if task is None:
+        raise HeedfulError(
+            "the model is not fine-tuned for a task",
+            where=where,
+            remedy="fine-tune it with `heedful finetune`, or use a folder with a task.json or one of the classes "
+            + ", ".join(TASKS),
+        )
+    if task not in ("classify", "tag"):
+        return {"task": task}
+    if config.get("problem_type") == "multi_label_classification":
+        what = "the model gives a text several labels at once (problem_type), which is not supported"
+        raise HeedfulError(what, where=where, remedy="use a model with one label a text")
+    labels = _labels(config, where)
+    if task == "classify" and (len(labels) == 1 or config.get("problem_type") == "regression"):
+        return {"task": "regress"}
+    return {"task": task, "labels": labels}
+
+
+def _labels(config: Mapping[str, Any], where: Path) -> list[str]:
+    """The labels in the order of the outputs; Hugging Face leaves them out where they are two without names."""
+    named = config.get("id2label") or {"0": "LABEL_0", "1": "LABEL_1"}
+    numbers = [str(number) for number in range(len(named))] if isinstance(named, dict) else []
+    labels = [named[number] for number in numbers if number in named]
+    if not labels or len(labels) != len(named) or len({str(label) for label in labels}) != len(labels):
+        raise HeedfulError(
+            "id2label is not an object of different labels by the numbers 0, 1, 2, …",
+            where=where,
+            remedy="mend id2label in config.json",
+        )
+    return [str(label) for label in labels]

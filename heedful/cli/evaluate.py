@@ -1,0 +1,41 @@
+"""`heedful evaluate`: how good is a fine-tuned model on labelled data, how sure is that, and where does it fail?"""
+
+from __future__ import annotations
+
+import click
+
+
+@click.command()
+@click.argument("models", nargs=-1, required=True, type=click.Path(), metavar="RUN [RUN2] DATA")
+@click.option("--text", help="The column with the text.  [default: found by the header]")
+@click.option("--pair", help="The column with the second text.")
+@click.option("--label", help="The column with the label.")
+@click.option("--worst", default=5, show_default=True, help="Show so many of the surest wrong answers.")
+@click.option("--rounds", default=500, show_default=True, help="Of the bootstrap; 0 for no intervals.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(
+    models: tuple[str, ...],
+    text: str | None,
+    pair: str | None,
+    label: str | None,
+    worst: int,
+    rounds: int,
+    as_json: bool,
+) -> None:
+    """Score a fine-tuned model (a run folder or its model folder) on labelled DATA.
+
+    Each score comes with a 95 % bootstrap interval over the examples. Two models are compared on the same resamples
+    of the same examples (paired bootstrap).
+
+    \b
+    Examples:
+      heedful evaluate run dev.tsv
+      heedful evaluate run other-run dev.tsv
+      heedful evaluate run test.jsonl --label score --json
+    """
+    from heedful.cli.evaluate_report import Settings, evaluate
+    from heedful.data.labelled import Columns
+
+    if not 2 <= len(models) <= 3:
+        raise click.UsageError("give one or two runs, and the data after them")
+    evaluate(models[:-1], models[-1], Columns(text, pair, label), Settings(worst, rounds, as_json))

@@ -1,0 +1,45 @@
+"""`heedful predict`: the answers of a fine-tuned model, one JSON object a line."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.command()
+@click.argument("run", type=click.Path())
+@click.argument("source", metavar="INPUT|TEXT")
+@click.option("--pair", "--context", "pair", help="The second text of a pair, or the context of a question.")
+@click.option("--text-column", help="The column with the text.  [default: found by the header]")
+@click.option("--pair-column", help="The column with the second text.")
+@click.option("-o", "--output", type=click.Path(dir_okay=False), help="A file for the answers.  [default: print them]")
+def command(
+    run: str, source: str, pair: str | None, text_column: str | None, pair_column: str | None, output: str | None
+) -> None:
+    """What a fine-tuned model (a run folder or its model folder) says of a file of inputs, or of one TEXT.
+
+    A file is read as in training, labels not needed; a `.txt` file holds a text a line, and `-` is standard input.
+    Answers come in the order of the inputs, with probabilities and, for tags and answers, character offsets.
+
+    \b
+    Examples:
+      heedful predict run "A wonderful film."
+      heedful predict run "He sold the car." --pair "The car was bought."
+      heedful predict run "Who wrote it?" --context "Emma was written by Jane Austen."
+      heedful predict run unlabelled.tsv -o answers.jsonl
+    """
+    from heedful.cli.predict_file import predict_file, predict_text
+    from heedful.data.labelled import Columns
+
+    if source == "-" or _is_file(source):
+        predict_file(run, source, Columns(text_column, pair_column), output)
+    else:
+        predict_text(run, source, pair, output)
+
+
+def _is_file(source: str) -> bool:
+    from pathlib import Path
+
+    try:
+        return Path(source).is_file()
+    except (ValueError, OSError):  # a text with a zero character, or a long one, is no path
+        return False

@@ -1,0 +1,130 @@
+"""Labelled data once it is read: text rows, tagged words, questions and choices, each knowing where it came from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+E = TypeVar("E")
+
+
+@dataclass(frozen=True)
+class Remark:
+    """Something odd in a file that was read all the same."""
+
+    what: str  # such as "rows with another number of columns, left out"
+    count: int
+    places: tuple[str, ...]  # the first few, as file:line
+
+    def __str__(self) -> str:
+        return f"{self.count:,} {self.what} (first: {', '.join(self.places)})"
+
+
+@dataclass(frozen=True)
+class Dataset(Generic[E]):
+    """The examples of a file, in order, and what was odd about it."""
+
+    examples: Sequence[E]
+    remarks: tuple[Remark, ...] = ()
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which columns of a table (or fields of an object) to take; None finds the usual names in the header."""
+
+    text: str | None = None
+    pair: str | None = None
+    label: str | None = None
+
+
+@dataclass(frozen=True)
+class TextRow:
+    """A text or a pair of texts, with a label or a number."""
+
+    text: str
+    pair: str | None = None
+    label: str | None = None  # as it stands in the file; a number for regression
+    where: str = ""  # file:line
+
+    @property
+    def shown(self) -> str:
+        """The text, for a reader."""
+        return self.text if self.pair is None else f"{self.text} | {self.pair}"
+
+    @property
+    def truth(self) -> str:
+        """The label, for a reader."""
+        return self.label or ""
+
+
+@dataclass(frozen=True)
+class TaggedWords:
+    """A sentence of words, with a tag each; `spans` are the places of the words in `text`, in code points."""
+
+    words: tuple[str, ...]
+    text: str
+    spans: tuple[tuple[int, int], ...]
+    tags: tuple[str, ...] | None = None  # IOB2
+    where: str = ""
+
+    @property
+    def shown(self) -> str:
+        """The text, for a reader."""
+        return self.text
+
+    @property
+    def truth(self) -> str:
+        """The words that are tagged, for a reader."""
+        tagged = zip(self.words, self.tags or (), strict=False)
+        return " ".join(f"{word}/{tag}" for word, tag in tagged if tag != "O")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A stretch of a context, by its first character."""
+
+    text: str
+    start: int
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question about a context; without answers it has none in this context (or nobody has said)."""
+
+    id: str
+    question: str
+    context: str
+    answers: tuple[Answer, ...] = ()
+    where: str = ""
+
+    @property
+    def shown(self) -> str:
+        """The question, for a reader."""
+        return self.question
+
+    @property
+    def truth(self) -> str:
+        """The answers, for a reader."""
+        return " | ".join(dict.fromkeys(answer.text for answer in self.answers)) or "(no answer)"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What came before (a context, a question, the start of a sentence) and several ways to go on."""
+
+    context: str
+    question: str
+    endings: tuple[str, ...]
+    label: int | None = None
+    where: str = ""
+
+    @property
+    def shown(self) -> str:
+        """What came before, for a reader."""
+        return " ".join(filter(None, (self.context, self.question)))
+
+    @property
+    def truth(self) -> str:
+        """The right ending, for a reader."""
+        return "" if self.label is None else self.endings[self.label]

@@ -1,0 +1,129 @@
+"""Tables of labelled data, read row by row: tab separated without quoting, CSV, or JSON lines, each perhaps in .gz."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from heedful.data.oddities import Oddities
+from heedful.errors import HeedfulError
+from heedful.text.documents import read_lines, read_objects
+
+RAGGED = "rows with another number of columns, left out"
+BLANK = "blank lines, passed over"
+# More ragged rows than both of these, and the file is not what it is taken for.
+RAGGED_SHARE, RAGGED_COUNT = 0.05, 2
+
+
+class Row(NamedTuple):
+    """The cells of a row by column, and where it stands as file:line."""
+
+    where: str
+    cells: Mapping[str, Any]  # text, or whatever a JSON object holds
+
+
+class Record(NamedTuple):
+    """The cells of a row as they come, none for a blank line, and the line it begins in."""
+
+    line: int
+    cells: list[str]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table whose rows can be gone through once; only then the oddities are complete."""
+
+    path: Path
+    columns: tuple[str, ...]
+    rows: Iterator[Row]
+    oddities: Oddities
+
+
+# The names of the columns, if the cells of the first line are those of a row and not names.
+Unnamed = Callable[[Sequence[str]], Sequence[str] | None]
+
+
+def read_table(path: Path, unnamed: Unnamed = lambda cells: None) -> Table:
+    """Open a table of the format that its name tells; what is neither .csv nor .jsonl nor .json is tab separated."""
+    if holds_objects(path):
+        return _object_table(path)
+    records = _comma_records(path) if ending(path) == ".csv" else _tab_records(path)
+    oddities = Oddities(path)
+    first = next((record for record in records if record.cells), None)
+    if first is None:
+        raise _empty(path)
+    names = unnamed(first.cells)
+    columns = tuple(names or (cell.strip() for cell in first.cells))
+    return Table(path, columns, _rows(path, columns, chain([first] if names else [], records), oddities), oddities)
+
+
+def holds_objects(path: Path) -> bool:
+    """Whether the name says that each line is a JSON object."""
+    return ending(path) in (".jsonl", ".json")
+
+
+def ending(path: Path) -> str:
+    """How the name ends when .gz is taken off, in small letters."""
+    return Path(str(path).removesuffix(".gz")).suffix.lower()
+
+
+def _tab_records(path: Path) -> Iterator[Record]:
+    for number, line in enumerate(read_lines(path), start=1):
+        yield Record(number, line.split("\t") if line.strip(" ") else [])
+
+
+def _comma_records(path: Path) -> Iterator[Record]:
+    # The reader wants the line ends back: some stand inside quotes.
+    reader = csv.reader((line + "\n" for line in read_lines(path)), strict=True)
+    line = 1
+    try:
+        for cells in reader:
+            yield Record(line, cells)
+            line = reader.line_num + 1
+    except csv.Error as error:
+        remedy = "close the quotes and double those inside; tab separated texts without quoting belong in .tsv"
+        raise HeedfulError(f"not valid CSV: {error}", where=f"{path}:{line}", remedy=remedy) from None
+
+
+def _rows(path: Path, columns: tuple[str, ...], records: Iterator[Record], oddities: Oddities) -> Iterator[Row]:
+    total = 0
+    for record in records:
+        where = f"{path}:{record.line}"
+        if not record.cells:
+            oddities.note(BLANK, where)
+            continue
+        total += 1
+        if len(record.cells) == len(columns):
+            yield Row(where, dict(zip(columns, record.cells, strict=True)))
+        else:
+            oddities.note(RAGGED, where)
+    if not total:
+        raise HeedfulError("there is a header but no row", where=path, remedy="give a file with rows")
+    _check_ragged(total, columns, oddities, "comma" if ending(path) == ".csv" else "tab")
+
+
+def _check_ragged(total: int, columns: tuple[str, ...], oddities: Oddities, separator: str) -> None:
+    ragged = oddities.count(RAGGED)
+    if ragged == total or ragged > max(RAGGED_COUNT, RAGGED_SHARE * total):
+        raise HeedfulError(
+            f"{ragged:,} of {total:,} rows do not have the {len(columns)} columns of the header",
+            where=oddities.first(RAGGED),
+            remedy=f"is this really {separator} separated? .tsv: tabs, no quoting; .csv: commas and quotes; or .jsonl",
+        )
+
+
+def _object_table(path: Path) -> Table:
+    objects = read_objects(path)
+    first = next(objects, None)
+    if first is None:
+        raise _empty(path)
+    rows = (Row(where, cells) for where, cells in chain([first], objects))
+    return Table(path, tuple(first[1]), rows, Oddities(path))
+
+
+def _empty(path: Path) -> HeedfulError:
+    return HeedfulError("this file is empty", where=path, remedy="give a file with rows")

@@ -1,0 +1,152 @@
+"""Texts and pairs of texts with a label: tables whose header tells what is what, and the files of GLUE as released."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from heedful.data.labelled import Columns, Dataset, TextRow
+from heedful.data.oddities import Oddities
+from heedful.data.tables import Row, Table, read_table
+from heedful.errors import HeedfulError
+
+# The usual names, in small letters. Of several the first that a header has is taken, and a pair before a single text.
+PAIRS = (
+    ("sentence1", "sentence2"),
+    ("question1", "question2"),
+    ("question", "sentence"),
+    ("premise", "hypothesis"),
+    ("#1 string", "#2 string"),
+    ("sentence_a", "sentence_b"),
+    ("text_a", "text_b"),
+    ("text1", "text2"),
+    ("text", "pair"),
+)
+TEXTS = (
+    *("sentence", "text", "review", "comment", "content", "question", "query", "premise", "body", "title"),
+    *("sentence1", "question1", "#1 string", "sentence_a", "text_a", "text1"),
+)
+LABELS = (
+    *("label", "gold_label", "score", "quality", "is_duplicate", "similarity", "stars", "rating", "sentiment"),
+    *("class", "category", "target", "entailment_judgment"),
+)
+
+# CoLA has no header: source, label, what the source's author thought of it (*, ?, ??), sentence.
+COLA = ("source", "label", "star", "sentence")
+# What MNLI and CMNLI write where the annotators did not agree.
+NO_CONSENSUS = "-"
+
+
+def read_text_rows(path: Path, columns: Columns, labelled: bool = True) -> Dataset[TextRow]:
+    """The rows of a table or of JSON lines; without `labelled`, labels are not looked at.
+
+    An unlabelled file without tabs and without a header we know is a plain one with a text in each line.
+    """
+    table = read_table(path, partial(_unnamed, plain=not labelled and columns.text is None))
+    found = find_columns(table, columns, labelled)
+    rows = [_text_row(row, found) for row in table.rows]
+    if labelled:
+        rows = _with_consensus(rows, table.oddities)
+    if not rows:
+        raise HeedfulError("no row has a label", where=path, remedy="give labelled rows")
+    return Dataset(rows, table.oddities.remarks)
+
+
+def find_columns(table: Table, asked: Columns, labelled: bool = True) -> Columns:
+    """The columns to take by the names they have: those asked for, else the usual ones.
+
+    Whoever names the text alone gets no pair.
+    """
+    text, pair = asked.text, asked.pair
+    if text is None and pair is None:
+        text, pair = next((both for both in PAIRS if all(_has(table, name) for name in both)), (None, None))
+    if text is None:
+        text = _first_of([name for name in TEXTS if name != pair], table, "text")
+    label = (asked.label or _first_of(LABELS, table, "label")) if labelled else None
+    return Columns(
+        _column(text, table, "text"),
+        None if pair is None else _column(pair, table, "pair"),
+        None if label is None else _column(label, table, "label"),
+    )
+
+
+def _unnamed(cells: Sequence[str], plain: bool) -> Sequence[str] | None:
+    if len(cells) == len(COLA) and cells[1] in ("0", "1") and not cells[2].strip("*?#%"):
+        return COLA
+    if plain and len(cells) == 1 and cells[0].strip().lower() not in TEXTS:
+        return ("text",)
+    return None
+
+
+def _has(table: Table, name: str) -> bool:
+    return name in map(str.lower, table.columns)
+
+
+def _first_of(names: Sequence[str], table: Table, role: str) -> str:
+    for name in names:
+        if _has(table, name):
+            return name
+    raise _no_column(f"no column is known to hold the {role}", table, role)
+
+
+def _column(name: str, table: Table, role: str) -> str:
+    """The one column of that name: as it is written, else whatever its letters' size."""
+    found = [column for column in table.columns if column == name]
+    found = found or [column for column in table.columns if column.lower() == name.lower()]
+    if not found:
+        raise _no_column(f"there is no column {name!r}", table, role)
+    if len(found) > 1:
+        remedy = "give each column a name of its own"
+        raise HeedfulError(f"{len(found)} columns are called {name!r}", where=f"{table.path}:1", remedy=remedy)
+    return found[0]
+
+
+def _no_column(what: str, table: Table, role: str) -> HeedfulError:
+    return HeedfulError(
+        f"{what} (there are: {', '.join(table.columns)})",
+        where=f"{table.path}:1",
+        remedy=f"say which column it is with --{role}; the first line has to name the columns",
+    )
+
+
+def _text_row(row: Row, columns: Columns) -> TextRow:
+    assert columns.text is not None
+    return TextRow(
+        _text(row, columns.text),
+        None if columns.pair is None else _text(row, columns.pair),
+        None if columns.label is None else _label(row, columns.label),
+        row.where,
+    )
+
+
+def _text(row: Row, column: str) -> str:
+    text = row.cells.get(column)
+    if not isinstance(text, str):
+        what = f"no text under {column!r}, but {_shown(text)}"
+        raise HeedfulError(what, where=row.where, remedy="write a text there, or leave the row out")
+    return text
+
+
+def _label(row: Row, column: str) -> str:
+    value = row.cells.get(column)
+    label = value.strip() if isinstance(value, str) else "" if value is None else _shown(value)
+    if not label or isinstance(value, list | dict):
+        what = f"no label under {column!r}" + (f", but {label}" if label else "")
+        raise HeedfulError(what, where=row.where, remedy="write a label or a number there, or leave the row out")
+    return label
+
+
+def _shown(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _with_consensus(rows: list[TextRow], oddities: Oddities) -> list[TextRow]:
+    if any(row.label == "+" for row in rows):
+        return rows  # then minus is a label as good as plus
+    for row in rows:
+        if row.label == NO_CONSENSUS:
+            oddities.note(f"rows with the label {NO_CONSENSUS!r} (no consensus), left out", row.where)
+    return [row for row in rows if row.label != NO_CONSENSUS]

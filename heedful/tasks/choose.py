@@ -1,0 +1,140 @@
+"""Choosing: which of several endings goes on best, from the state of [CLS] in front of each.
+
+    [CLS] context [SEP] question ending [SEP]
+    [CLS] question [SEP] ending [SEP]              where there is no context
+
+What does not fit is cut off at the left, the first side first: the ending stays whole, and of a dialogue its end.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
+
+from heedful.data.choice_rows import read_choices
+from heedful.data.labelled import Choice, Columns, Dataset
+from heedful.errors import HeedfulError
+from heedful.models.bert import Bert
+from heedful.models.heads import BertForClassification
+from heedful.tasks.label_metrics import accuracy
+from heedful.tasks.task import Item, Prediction, Task, Window
+from heedful.tasks.text_items import CLS_ROW
+from heedful.text.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True)
+class Choose(Task[Choice]):
+    """Which ending? One example may have more of them than another. The score is the accuracy."""
+
+    name: ClassVar[str] = "choose"
+    best: ClassVar[str] = "accuracy"
+    architecture: ClassVar[str | None] = "BertForMultipleChoice"
+
+    features: tuple[int, ...] = ()  # layers of a frozen encoder to look at, instead of training it
+
+    @classmethod
+    def read(cls, path: Path, columns: Columns, labelled: bool = True) -> Dataset[Choice]:
+        """Choices of a JSON-lines file, or of a CSV file as SWAG's; it has no columns to choose."""
+        return read_choices(path, labelled)
+
+    @classmethod
+    def example(cls, given: Any) -> Choice:
+        """A mapping with `choices`, and `context` or `question` or both."""
+        if isinstance(given, Choice):
+            return given
+        if isinstance(given, Mapping):
+            context, question = given.get("context", ""), given.get("question", "")
+            endings = given.get("choices", given.get("endings"))
+            several = isinstance(endings, list | tuple) and len(endings) > 1
+            if several and all(isinstance(text, str) for text in (context, question, *endings)):
+                return Choice(context, question, tuple(endings))
+        what = f"an input of type {type(given).__name__} is not understood"
+        raise HeedfulError(
+            what, remedy='give {"context": …, "question": …, "choices": […, …]} with two choices or more'
+        )
+
+    @classmethod
+    def fit(cls, examples: Sequence[Choice], **fields: Any) -> Choose:
+        """Nothing is learned from the examples; each must say which ending is right."""
+        if not examples:
+            raise HeedfulError("there are no examples", remedy="give some with a context, endings and a label")
+        task = cls(**fields)
+        task.check(examples)
+        return task
+
+    def check(self, examples: Sequence[Choice]) -> None:
+        """Refuse a label that is not the number of an ending."""
+        for example in examples:
+            if example.label is None or not 0 <= example.label < len(example.endings):
+                raise HeedfulError(
+                    f"the label {example.label} is not the number of one of {len(example.endings)} endings",
+                    where=example.where or None,
+                    remedy=f"number the right ending from 0 to {len(example.endings) - 1}",
+                )
+
+    def encode(self, examples: Sequence[Choice], tokenizer: Tokenizer) -> list[Item]:
+        """One item an example, with a window for each ending."""
+        firsts = tokenizer.pieces([example.context or example.question for example in examples])
+        seconds = iter(tokenizer.pieces([text for example in examples for text in _second_sides(example)]))
+        items = []
+        for number, (example, first) in enumerate(zip(examples, firsts, strict=True)):
+            windows = tuple(self._window(first.ids, next(seconds).ids, tokenizer) for _ in example.endings)
+            target = () if example.label is None else (example.label, len(windows))
+            items.append(Item(number, windows, target))
+        return items
+
+    def _window(self, first: list[int], second: list[int], tokenizer: Tokenizer) -> Window:
+        room = self.max_length - 3
+        if room < 1:
+            what = f"max_length {self.max_length} leaves no room for text"
+            raise HeedfulError(what, remedy="use at least 4 tokens, better 128")
+        second = second[-room:]
+        first = first[max(0, len(first) + len(second) - room) :]
+        return Window(*tokenizer.joined(first, second), CLS_ROW)
+
+    def model(self, encoder: Bert) -> nn.Module:
+        """Pooler, dropout and a linear layer with one output over the encoder."""
+        return BertForClassification(encoder, 1, self.features)
+
+    def loss(self, model: nn.Module, outputs: Tensor, counts: Sequence[int], targets: Tensor) -> Tensor:
+        """Cross-entropy over the endings of each example; its target is the right one and how many there are."""
+        right, sizes = targets.long().view(-1, 2).unbind(-1)
+        logits = torch.split(outputs.squeeze(-1), sizes.tolist())
+        padded = pad_sequence(list(logits), batch_first=True, padding_value=-math.inf)
+        return F.cross_entropy(padded, right, reduction="sum")
+
+    def decode(
+        self, model: nn.Module, examples: Sequence[Choice], items: Sequence[Item], outputs: Sequence[Sequence[Tensor]]
+    ) -> list[Prediction]:
+        """The number of the likeliest ending, its text, and the probabilities of all."""
+        pairs = zip(examples, outputs, strict=True)
+        return [_prediction(example, torch.cat(list(logits)).squeeze(-1)) for example, logits in pairs]
+
+    def score(self, examples: Sequence[Choice], predictions: Sequence[Prediction]) -> Mapping[str, float]:
+        """Accuracy."""
+        truth = [example.label for example in examples]
+        return {"accuracy": accuracy(truth, [prediction["label"] for prediction in predictions])}
+
+
+def _second_sides(example: Choice) -> list[str]:
+    before = f"{example.question} " if example.context and example.question else ""
+    return [before + ending for ending in example.endings]
+
+
+def _prediction(example: Choice, logits: Tensor) -> Prediction:
+    probabilities: list[float] = logits.softmax(0).tolist()
+    label = max(range(len(probabilities)), key=probabilities.__getitem__)
+    return {
+        "label": label,
+        "ending": example.endings[label],
+        "probability": probabilities[label],
+        "probabilities": probabilities,
+    }

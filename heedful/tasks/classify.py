@@ -1,0 +1,130 @@
+"""Classification: one of several labels for a text or a pair of texts, from the state of [CLS]."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from heedful.data.labelled import Columns, Dataset, TextRow
+from heedful.data.text_rows import read_text_rows
+from heedful.errors import HeedfulError
+from heedful.models.bert import Bert
+from heedful.models.heads import BertForClassification
+from heedful.tasks.label_metrics import accuracy, confusion, f1, macro_f1, matthews, per_label
+from heedful.tasks.task import Detail, Item, Prediction, Task
+from heedful.tasks.text_items import mean_outputs, row_of, text_items
+from heedful.text.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True)
+class Classify(Task[TextRow]):
+    """Which label? The scores are accuracy, F1 (of the last of two labels, else the mean over labels) and Matthews."""
+
+    name: ClassVar[str] = "classify"
+    best: ClassVar[str] = "accuracy"
+    architecture: ClassVar[str | None] = "BertForSequenceClassification"
+
+    labels: tuple[str, ...] = ()
+    features: tuple[int, ...] = ()  # layers of a frozen encoder to look at, instead of training it
+
+    @classmethod
+    def read(cls, path: Path, columns: Columns, labelled: bool = True) -> Dataset[TextRow]:
+        """Rows of a table or JSON-lines file."""
+        return read_text_rows(path, columns, labelled)
+
+    @classmethod
+    def example(cls, given: Any) -> TextRow:
+        """A text, a pair of texts, or a mapping with `text` and perhaps `pair`."""
+        return row_of(given)
+
+    @classmethod
+    def fit(cls, examples: Sequence[TextRow], **fields: Any) -> Classify:
+        """The labels that occur, sorted: numbers by size, everything else by spelling."""
+        labels = sorted({str(row.label) for row in examples}, key=_rank)
+        if len(labels) < 2:
+            raise HeedfulError(
+                f"there is only the label {labels[0]!r}" if labels else "there are no rows",
+                where=examples[0].where if examples else None,
+                remedy="give rows of at least two labels",
+            )
+        return cls(labels=tuple(labels), **fields)
+
+    def check(self, examples: Sequence[TextRow]) -> None:
+        """Refuse a label that training never showed."""
+        known = set(self.labels)
+        for row in examples:
+            if row.label not in known:
+                raise HeedfulError(
+                    f"the label {row.label!r} does not occur in the training data",
+                    where=row.where,
+                    remedy=f"the labels are {', '.join(self.labels[:20])}; mend the row, or train with such rows",
+                )
+
+    def encode(self, examples: Sequence[TextRow], tokenizer: Tokenizer) -> list[Item]:
+        """One item a row, or with a stride one for each window."""
+        numbers = {label: (float(number),) for number, label in enumerate(self.labels)}
+        return text_items(
+            examples, tokenizer, self.max_length, self.stride, lambda row: numbers.get(str(row.label), ())
+        )
+
+    def model(self, encoder: Bert) -> nn.Module:
+        """Pooler, dropout and a linear layer over the encoder."""
+        return BertForClassification(encoder, len(self.labels), self.features)
+
+    def loss(self, model: nn.Module, outputs: Tensor, counts: Sequence[int], targets: Tensor) -> Tensor:
+        """Cross-entropy."""
+        return F.cross_entropy(outputs, targets.long(), reduction="sum")
+
+    def decode(
+        self, model: nn.Module, examples: Sequence[TextRow], items: Sequence[Item], outputs: Sequence[Sequence[Tensor]]
+    ) -> list[Prediction]:
+        """The likeliest label and the probabilities of all; the logits of several windows are averaged."""
+        if not examples:
+            return []
+        shares = mean_outputs(len(examples), items, outputs).softmax(-1).tolist()
+        return [self._prediction(dict(zip(self.labels, row, strict=True))) for row in shares]
+
+    def _prediction(self, probabilities: dict[str, float]) -> Prediction:
+        label = max(probabilities, key=probabilities.__getitem__)
+        return {"label": label, "probability": probabilities[label], "probabilities": probabilities}
+
+    def score(self, examples: Sequence[TextRow], predictions: Sequence[Prediction]) -> Mapping[str, float]:
+        """Accuracy, F1 and Matthews."""
+        truth = [str(row.label) for row in examples]
+        guess = [str(prediction["label"]) for prediction in predictions]
+        two = len(self.labels) == 2
+        return {
+            "accuracy": accuracy(truth, guess),
+            "f1": f1(truth, guess, self.labels[1]) if two else macro_f1(truth, guess, self.labels),
+            "matthews": matthews(truth, guess),
+        }
+
+    def details(self, examples: Sequence[TextRow], predictions: Sequence[Prediction]) -> Sequence[Detail]:
+        """Which labels are taken for which others, and each label by itself."""
+        truth = [str(row.label) for row in examples]
+        guess = [str(prediction["label"]) for prediction in predictions]
+        counts = confusion(truth, guess, self.labels).tolist()
+        return (
+            Detail(
+                "true label by rows, guessed by columns",
+                ("", *self.labels),
+                [(label, *row) for label, row in zip(self.labels, counts, strict=True)],
+            ),
+            Detail(
+                "by label",
+                ("label", "precision", "recall", "f1", "examples"),
+                [tuple(scores) for scores in per_label(truth, guess, self.labels)],
+            ),
+        )
+
+
+def _rank(label: str) -> tuple[bool, float, str]:
+    try:
+        return False, float(label), label
+    except ValueError:
+        return True, 0.0, label

@@ -1,0 +1,58 @@
+"""Fine-tuning: a task as a training objective, and a task's model as something that answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+from torch import Tensor, nn
+
+from heedful.models.bert import Bert
+from heedful.models.heads import states
+from heedful.schema import Selection
+from heedful.tasks.items import ItemPortion, Mapper, outputs_of
+from heedful.tasks.task import Item, Prediction, Task
+from heedful.text.tokenizer import Tokenizer
+
+E = TypeVar("E")
+
+
+class TaskObjective:
+    """What a trainer minimises: a task's loss, summed over a portion."""
+
+    def __init__(self, task: Task[Any]) -> None:
+        self.task = task
+
+    def __call__(self, model: nn.Module, portion: Any) -> Mapping[str, Tensor]:
+        """The loss of a portion of items, under the portion's name for it."""
+        assert isinstance(portion, ItemPortion)
+        device = str(next(model.parameters()).device)
+        selection = portion.selection.to(device)
+        loss = self.task.loss(model, model(selection), selection.counts, portion.targets.to(device))
+        return {portion.name: loss}
+
+
+def predict(
+    task: Task[E], model: nn.Module, examples: Sequence[E], tokenizer: Tokenizer, mapper: Mapper = map
+) -> list[Prediction]:
+    """What the model says of each example."""
+    items = task.encode(examples, tokenizer)
+    return task.decode(model, examples, items, outputs_of(model, items, mapper))
+
+
+class _Features(nn.Module):
+    """A frozen encoder alone, as a model whose outputs are its states."""
+
+    def __init__(self, encoder: Bert, layers: tuple[int, ...], combine: str) -> None:
+        super().__init__()
+        self.encoder, self.layers, self.combine = encoder, layers, combine
+
+    def forward(self, selection: Selection) -> Tensor:
+        return states(self.encoder, selection, self.layers, self.combine)
+
+
+def features_of(
+    encoder: Bert, layers: tuple[int, ...], combine: str, items: Sequence[Item], mapper: Mapper = map
+) -> list[list[Tensor]]:
+    """The states that a frozen encoder has for the rows of each window of each item, computed once for all epochs."""
+    return outputs_of(_Features(encoder, layers, combine).eval(), items, mapper)

@@ -1,0 +1,143 @@
+"""Batches of items: laid out flat, dealt out epoch by epoch for training, and run through a model for answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import accumulate, chain
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from heedful.data.batching import TOKENS_PER_BATCH, cut_by_tokens, flat_batch
+from heedful.schema import Selection
+from heedful.tasks.task import Item
+
+# A last batch of an epoch smaller than this share of the others joins the one before it.
+SMALL_TAIL = 0.25
+
+
+@dataclass(frozen=True)
+class ItemPortion:
+    """A micro-batch of items."""
+
+    selection: Selection
+    targets: Tensor  # those of all items in a row
+    weight: int  # what the sum of the loss is to be divided by
+    tokens: int
+    padding: int  # tokens that a padded batch of this portion would add
+    name: str = "loss"
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """The divisor of the loss, by its name."""
+        return {self.name: self.weight}
+
+
+# The states of a frozen encoder at the rows of each window of an item, computed beforehand.
+Known = Sequence[Sequence[Tensor]]
+
+
+def select(items: Sequence[Item], known: Known | None = None) -> Selection:
+    """The windows of items as one flat batch, the longest first; the rows keep the order of the items."""
+    windows = [window for item in items for window in item.windows]
+    order = sorted(range(len(windows)), key=lambda i: -len(windows[i].ids))
+    batch = flat_batch([windows[i].ids for i in order], [windows[i].segments for i in order])
+    starts = [0] * len(windows)
+    for place, start in zip(order, accumulate(batch.lengths, initial=0), strict=False):
+        starts[place] = start
+    rows = [start + row for start, window in zip(starts, windows, strict=True) for row in window.rows]
+    states = None if known is None else torch.cat([state for windows in known for state in windows])
+    return Selection(batch, torch.tensor(rows, dtype=torch.long), tuple(len(window.rows) for window in windows), states)
+
+
+def portion_of(items: Sequence[Item], name: str, known: Known | None = None) -> ItemPortion:
+    """Items with their targets as tensors."""
+    selection = select(items, known)
+    lengths = selection.batch.lengths
+    return ItemPortion(
+        selection=selection,
+        targets=torch.tensor(list(chain.from_iterable(item.target for item in items))),
+        weight=sum(item.weight for item in items),
+        tokens=sum(lengths),
+        padding=max(lengths) * len(lengths) - sum(lengths),
+        name=name,
+    )
+
+
+class ItemSource:
+    """Training batches: every epoch goes through all items in an order of its own, which depends on the seed alone."""
+
+    def __init__(
+        self,
+        items: Sequence[Item],
+        name: str,
+        batch_size: int,
+        epochs: float,
+        seed: int,
+        by_tokens: bool = False,
+        known: Known | None = None,
+    ) -> None:
+        """`batch_size` counts items, or tokens with `by_tokens`; `known` are the states of a frozen encoder."""
+        self.items, self.name, self.batch_size, self.seed, self.by_tokens = items, name, batch_size, seed, by_tokens
+        self.known = known
+        self._batches = lru_cache(maxsize=2)(self._shuffled)
+        whole = [len(self._batches(epoch)) for epoch in range(int(epochs))]
+        rest = round((epochs - int(epochs)) * len(self._batches(int(epochs))))
+        self.first_steps = [0, *accumulate(whole)]  # of each epoch
+        self.steps = max(1, self.first_steps[-1] + rest)
+
+    def step(self, number: int, rank: int = 0, world: int = 1, portions: int = 1) -> list[ItemPortion]:
+        """The micro-batches of a step for one of `world` processes; together they are always the same items."""
+        epoch = max(e for e, first in enumerate(self.first_steps) if first <= number)
+        batch = self._batches(epoch)[number - self.first_steps[epoch]]
+        shares = [batch[i :: world * portions] for i in range(rank, world * portions, world)]
+        return [self._portion(share) for share in shares if share]
+
+    def _portion(self, numbers: Sequence[int]) -> ItemPortion:
+        known = None if self.known is None else [self.known[i] for i in numbers]
+        return portion_of([self.items[i] for i in numbers], self.name, known)
+
+    def _shuffled(self, epoch: int) -> list[list[int]]:
+        order: list[int] = np.random.default_rng([self.seed, epoch]).permutation(len(self.items)).tolist()
+        sizes = [self.items[i].tokens if self.by_tokens else 1 for i in order]
+        batches: list[list[int]] = []
+        room = 0
+        for index, size in zip(order, sizes, strict=True):
+            if size > room or not batches:
+                batches.append([])
+                room = self.batch_size
+            batches[-1].append(index)
+            room -= size
+        if len(batches) > 1 and len(batches[-1]) < SMALL_TAIL * len(batches[-2]):
+            tail = batches.pop()
+            batches[-1] += tail
+        return batches
+
+
+Mapper = Callable[[Callable[[list[int]], list[list[Tensor]]], Iterable[list[int]]], Iterable[list[list[Tensor]]]]
+
+
+def outputs_of(
+    model: nn.Module, items: Sequence[Item], mapper: Mapper = map, known: Known | None = None
+) -> list[list[Tensor]]:
+    """The outputs (rows, K) of each window of each item, in order.
+
+    Batches are computed one after the other, or as the `mapper` does it.
+    """
+    device = str(next(model.parameters()).device)
+
+    def compute(batch: list[int]) -> list[list[Tensor]]:
+        chosen = [items[i] for i in batch]
+        selection = select(chosen, None if known is None else [known[i] for i in batch]).to(device)
+        with torch.inference_mode():
+            pieces = iter(model(selection).cpu().split(selection.counts))
+        return [[next(pieces) for _ in item.windows] for item in chosen]
+
+    batches = cut_by_tokens([item.tokens for item in items], TOKENS_PER_BATCH)
+    found: dict[int, list[Tensor]] = {}
+    for batch, outputs in zip(batches, mapper(compute, batches), strict=True):
+        found.update(zip(batch, outputs, strict=True))
+    return [found[i] for i in range(len(items))]

@@ -1,0 +1,100 @@
+"""Regression: a number for a text or a pair of texts, from the state of [CLS]."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from heedful.data.labelled import Columns, Dataset, TextRow
+from heedful.data.text_rows import read_text_rows
+from heedful.errors import HeedfulError
+from heedful.models.bert import Bert
+from heedful.models.heads import BertForClassification
+from heedful.tasks.label_metrics import pearson, spearman
+from heedful.tasks.task import Item, Prediction, Task
+from heedful.tasks.text_items import mean_outputs, row_of, text_items
+from heedful.text.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True)
+class Regress(Task[TextRow]):
+    """How much? The scores are Pearson's and Spearman's correlation and the mean squared error."""
+
+    name: ClassVar[str] = "regress"
+    best: ClassVar[str] = "spearman"
+    architecture: ClassVar[str | None] = "BertForSequenceClassification"
+
+    features: tuple[int, ...] = ()  # layers of a frozen encoder to look at, instead of training it
+
+    @classmethod
+    def read(cls, path: Path, columns: Columns, labelled: bool = True) -> Dataset[TextRow]:
+        """Rows of a table or JSON-lines file."""
+        return read_text_rows(path, columns, labelled)
+
+    @classmethod
+    def example(cls, given: Any) -> TextRow:
+        """A text, a pair of texts, or a mapping with `text` and perhaps `pair`."""
+        return row_of(given)
+
+    @classmethod
+    def fit(cls, examples: Sequence[TextRow], **fields: Any) -> Regress:
+        """Nothing is learned from the rows; each must hold a number."""
+        task = cls(**fields)
+        task.check(examples)
+        return task
+
+    def check(self, examples: Sequence[TextRow]) -> None:
+        """Refuse what is not a number."""
+        for row in examples:
+            _number(row)
+
+    def encode(self, examples: Sequence[TextRow], tokenizer: Tokenizer) -> list[Item]:
+        """One item a row, or with a stride one for each window."""
+        return text_items(
+            examples,
+            tokenizer,
+            self.max_length,
+            self.stride,
+            lambda row: () if row.label is None else (_number(row),),
+        )
+
+    def model(self, encoder: Bert) -> nn.Module:
+        """Pooler, dropout and a linear layer with one output over the encoder."""
+        return BertForClassification(encoder, 1, self.features)
+
+    def loss(self, model: nn.Module, outputs: Tensor, counts: Sequence[int], targets: Tensor) -> Tensor:
+        """Squared error."""
+        return F.mse_loss(outputs.squeeze(-1), targets.float(), reduction="sum")
+
+    def decode(
+        self, model: nn.Module, examples: Sequence[TextRow], items: Sequence[Item], outputs: Sequence[Sequence[Tensor]]
+    ) -> list[Prediction]:
+        """The number, averaged over several windows."""
+        if not examples:
+            return []
+        return [{"value": value} for (value,) in mean_outputs(len(examples), items, outputs).tolist()]
+
+    def score(self, examples: Sequence[TextRow], predictions: Sequence[Prediction]) -> Mapping[str, float]:
+        """Both correlations, and the mean squared error."""
+        truth = [_number(row) for row in examples]
+        guess = [float(prediction["value"]) for prediction in predictions]
+        error = sum((a - b) ** 2 for a, b in zip(truth, guess, strict=True)) / len(truth)
+        return {"pearson": pearson(truth, guess), "spearman": spearman(truth, guess), "squared_error": error}
+
+
+def _number(row: TextRow) -> float:
+    try:
+        value = float(str(row.label))
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise HeedfulError(
+            f"{row.label!r} is not a number", where=row.where or None, remedy="regression needs a number in each row"
+        )
+    return value

@@ -1,0 +1,260 @@
+"""Tagging: a label for every word, from the state of its first piece.
+
+A sentence that is too long is read in windows, and each word goes by the window that shows the most around it. A CRF
+then looks for the best path through the whole sentence, not through a window.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, chain, groupby
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import torch
+import torch.nn.functional as F
+from tokenizers import Encoding
+from torch import Tensor, nn
+
+from heedful.data.conll import read_tagged, tagged_from_text, tagged_from_words
+from heedful.data.labelled import Columns, Dataset, TaggedWords
+from heedful.errors import HeedfulError
+from heedful.models.bert import Bert
+from heedful.models.heads import BertForTagging
+from heedful.nn.crf import Crf, bio_transitions
+from heedful.tasks.entities import Tags, entities, entity_scores, repair
+from heedful.tasks.label_metrics import accuracy, per_label
+from heedful.tasks.task import Detail, Item, Prediction, Task, Window
+from heedful.tasks.windows import home, spread
+from heedful.text.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True)
+class Tag(Task[TaggedWords]):
+    """Which label does each word have?
+
+    Where the labels are O, B-X and I-X, precision, recall and F1 are those of whole entities, as conlleval has them;
+    of any other labels they are the accuracy, which is the micro average over words.
+    """
+
+    name: ClassVar[str] = "tag"
+    best: ClassVar[str] = "f1"
+    reads_once: ClassVar[bool] = False
+
+    labels: tuple[str, ...] = ()
+    head: Literal["linear", "bilstm", "crf", "bilstm-crf"] = "linear"
+    features: tuple[int, ...] = ()  # layers of a frozen encoder to look at, instead of training it
+    lstm_width: int = 256
+    lstm_layers: int = 1
+    combine: Literal["concat", "sum"] = "concat"  # how several layers of features are joined
+
+    @classmethod
+    def read(cls, path: Path, columns: Columns, labelled: bool = True) -> Dataset[TaggedWords]:
+        """Sentences of a CoNLL or JSON-lines file; it has no columns to choose."""
+        return read_tagged(path, labelled)
+
+    @classmethod
+    def example(cls, given: Any) -> TaggedWords:
+        """A text, a sequence of words, or a mapping with `text` or `words`."""
+        if isinstance(given, TaggedWords):
+            return given
+        words = given.get("words", given.get("text")) if isinstance(given, Mapping) else given
+        if isinstance(words, str):
+            return tagged_from_text(words)
+        if isinstance(words, list | tuple) and all(isinstance(word, str) for word in words):
+            return tagged_from_words(words)
+        what = f"an input of type {type(given).__name__} is not understood"
+        raise HeedfulError(what, remedy='give a text, a list of words, {"text": …} or {"words": […]}')
+
+    @classmethod
+    def fit(cls, examples: Sequence[TaggedWords], **fields: Any) -> Tag:
+        """The labels that occur, O first and the others sorted."""
+        tags = {tag for example in examples for tag in example.tags or ()}
+        if len(tags) < 2:
+            raise HeedfulError(
+                f"there is only the tag {tags.pop()!r}" if tags else "there are no tags",
+                where=examples[0].where or None if examples else None,
+                remedy="give sentences with at least two different tags",
+            )
+        return cls(labels=tuple(sorted(tags, key=lambda tag: (tag != "O", tag))), **fields)
+
+    def check(self, examples: Sequence[TaggedWords]) -> None:
+        """Refuse sentences without tags, and a tag that training never showed."""
+        known = set(self.labels)
+        for example in examples:
+            if example.tags is None:
+                what, remedy = "the words have no tags", "give a tag for each word"
+                raise HeedfulError(what, where=example.where or None, remedy=remedy)
+            for word, tag in zip(example.words, example.tags, strict=True):
+                if tag not in known:
+                    raise HeedfulError(
+                        f"the tag {tag!r} of {word!r} does not occur in the training data",
+                        where=example.where or None,
+                        remedy=f"the tags are {', '.join(self.labels[:20])}; mend it, or train with such sentences",
+                    )
+
+    def encode(self, examples: Sequence[TaggedWords], tokenizer: Tokenizer) -> list[Item]:
+        """One item a sentence, or one for each window of a long one; none for a sentence without words."""
+        encodings = tokenizer.encode_words([example.words for example in examples])
+        sentences = enumerate(zip(examples, encodings, strict=True))
+        return [item for number, (one, encoding) in sentences for item in self._items(number, one, encoding, tokenizer)]
+
+    def _items(self, number: int, example: TaggedWords, encoding: Encoding, tokenizer: Tokenizer) -> Iterator[Item]:
+        ids, starts = _pieces(len(example.words), encoding, tokenizer.unk_id)
+        for window in spread(len(ids), self.max_length - 2, self.stride):
+            words = range(bisect_left(starts, window.start), bisect_left(starts, window.stop))
+            if not words:
+                continue
+            first = starts[words.start]  # a window begins with a word, not in the midst of one
+            rows = [1 + starts[word] - first for word in words]
+            yield Item(
+                number,
+                (Window(*tokenizer.joined(ids[first : window.stop]), rows),),
+                target=self._target(example, words),
+                weight=1 if self._has_crf else len(rows),
+                spans=tuple((word, word + 1) for word in words),
+            )
+
+    def _target(self, example: TaggedWords, words: range) -> tuple[int, ...]:
+        tags = list((example.tags or ())[words.start : words.stop])
+        if self._has_crf and self.finds_entities:
+            tags, _ = repair(tags)  # to a CRF no path may start inside an entity, as a window can
+        numbers = {label: number for number, label in enumerate(self.labels)}
+        return tuple(numbers[tag] for tag in tags) if numbers.keys() >= set(tags) else ()
+
+    def model(self, encoder: Bert) -> nn.Module:
+        """A linear layer over the encoder, with a BiLSTM below it or a CRF above it where asked for."""
+        size = len(self.labels)
+        shape = (self.lstm_width, self.lstm_layers, self.combine)
+        tagger = BertForTagging(encoder, size, self.head, self.features, *shape)
+        if self._has_crf and self.finds_entities:
+            tagger.crf = Crf(size, *bio_transitions(self.labels))
+        return tagger
+
+    def loss(self, model: nn.Module, outputs: Tensor, counts: Sequence[int], targets: Tensor) -> Tensor:
+        """Cross-entropy of each word, or of each sentence's path where there is a CRF."""
+        crf = _crf_of(model)
+        if crf is None:
+            return F.cross_entropy(outputs, targets.long(), reduction="sum")
+        return crf.loss(outputs, counts, targets.long())
+
+    def decode(
+        self,
+        model: nn.Module,
+        examples: Sequence[TaggedWords],
+        items: Sequence[Item],
+        outputs: Sequence[Sequence[Tensor]],
+    ) -> list[Prediction]:
+        """The labels of the words, and the entities with their places in the text.
+
+        An entity's probability is the mean of its words', by softmax or, under a CRF, the marginals of its paths.
+        """
+        said = iter(self._labelled(model, _by_sentence(items, outputs)))
+        return [self._prediction(example, [next(said) for _ in example.words]) for example in examples]
+
+    def _labelled(self, model: nn.Module, sentences: Sequence[Tensor]) -> list[tuple[str, float]]:
+        """Label and probability of all words, one sentence after the other."""
+        if not sentences:
+            return []
+        flat, crf = torch.cat(list(sentences)), _crf_of(model)
+        if crf is None:
+            probabilities, numbers = flat.softmax(-1).max(-1)
+        else:
+            lengths, flat = [len(sentence) for sentence in sentences], flat.to(next(crf.parameters()).device)
+            numbers = torch.tensor(list(chain.from_iterable(crf.decode(flat, lengths))))
+            probabilities = crf.marginals(flat, lengths).cpu().gather(-1, numbers[:, None]).squeeze(-1)
+        return [(self.labels[number], p) for number, p in zip(numbers.tolist(), probabilities.tolist(), strict=True)]
+
+    def _prediction(self, example: TaggedWords, said: Sequence[tuple[str, float]]) -> Prediction:
+        labels = [label for label, _ in said]
+        if self.finds_entities:
+            labels, _ = repair(labels)
+        found = []
+        for type_, first, past in entities(labels) if self.finds_entities else []:
+            start, end = example.spans[first][0], example.spans[past - 1][1]
+            sure = sum(probability for _, probability in said[first:past]) / (past - first)
+            place = {"type": type_, "text": example.text[start:end], "start": start, "end": end}
+            found.append({**place, "probability": sure})
+        return {"words": list(example.words), "labels": labels, "entities": found}
+
+    def score(self, examples: Sequence[TaggedWords], predictions: Sequence[Prediction]) -> Mapping[str, float]:
+        """F1, precision and recall of entities, and the accuracy of words."""
+        truth, guess = _tags(examples, predictions)
+        right = accuracy([*chain.from_iterable(truth)], [*chain.from_iterable(guess)])
+        if not self.finds_entities:
+            return {"f1": right, "precision": right, "recall": right, "accuracy": right}
+        found = entity_scores(truth, guess)
+        return {"f1": found.f1, "precision": found.precision, "recall": found.recall, "accuracy": right}
+
+    def details(self, examples: Sequence[TaggedWords], predictions: Sequence[Prediction]) -> Sequence[Detail]:
+        """Each type of entity by itself, or each label where there are no entities."""
+        truth, guess = _tags(examples, predictions)
+        if self.finds_entities:
+            by_type = entity_scores(truth, guess).per_type
+            return (
+                Detail(
+                    "by type", ("type", "precision", "recall", "f1", "entities"), [tuple(scores) for scores in by_type]
+                ),
+            )
+        by_label = per_label([*chain.from_iterable(truth)], [*chain.from_iterable(guess)], self.labels)
+        return (
+            Detail("by label", ("label", "precision", "recall", "f1", "words"), [tuple(scores) for scores in by_label]),
+        )
+
+    @property
+    def architecture(self) -> str | None:  # type: ignore[override]
+        """Hugging Face's name of such a model, which it has for a linear layer over the last states only."""
+        return "BertForTokenClassification" if self.head == "linear" and not self.features else None
+
+    @property
+    def finds_entities(self) -> bool:
+        """Whether the labels are O, B-X and I-X, and not plain ones such as parts of speech."""
+        return all(label == "O" or label[:2] in ("B-", "I-") for label in self.labels)
+
+    @property
+    def _has_crf(self) -> bool:
+        return self.head.endswith("crf")
+
+
+def _crf_of(model: nn.Module) -> Crf | None:
+    assert isinstance(model, BertForTagging)
+    return model.crf
+
+
+def _tags(examples: Sequence[TaggedWords], predictions: Sequence[Prediction]) -> tuple[list[Tags], list[Tags]]:
+    return [example.tags or () for example in examples], [prediction["labels"] for prediction in predictions]
+
+
+def _pieces(words: int, encoding: Encoding, unknown: int) -> tuple[list[int], list[int]]:
+    """The pieces of a sentence, and where each word starts; a word without any piece is unknown, so that none is lost.
+
+    Such words have only characters that the tokenizer drops, as a zero-width space.
+    """
+    by_word: list[list[int]] = [[] for _ in range(words)]
+    for piece, word in zip(encoding.ids, encoding.word_ids, strict=True):
+        assert word is not None  # only special tokens belong to no word
+        by_word[word].append(piece)
+    filled = [pieces or [unknown] for pieces in by_word]
+    return list(chain.from_iterable(filled)), list(accumulate(map(len, filled[:-1]), initial=0))
+
+
+def _by_sentence(items: Sequence[Item], outputs: Sequence[Sequence[Tensor]]) -> list[Tensor]:
+    """The outputs (words, K) of each sentence that has words."""
+    parts = zip(items, (output for (output,) in outputs), strict=True)
+    return [_joined(list(group)) for _, group in groupby(parts, key=lambda part: part[0].example)]
+
+
+def _joined(parts: Sequence[tuple[Item, Tensor]]) -> Tensor:
+    """One output a word, from the window that shows the most around it."""
+    if len(parts) == 1:
+        return parts[0][1]
+    shown: defaultdict[int, list[tuple[range, Tensor]]] = defaultdict(list)
+    for item, output in parts:
+        (window,) = item.windows
+        for (word, _), row, values in zip(item.spans, window.rows, output, strict=True):
+            shown[word].append((range(-row, len(window.ids) - row), values))  # the window, counted from the word
+    ways = (shown[word] for word in sorted(shown))
+    return torch.stack([way[home([window for window, _ in way], 0)][1] for way in ways])

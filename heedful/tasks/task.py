@@ -1,0 +1,119 @@
+"""What a task is: how examples are read and turned into tokens, what looks at the encoder, and what its answers are.
+
+A task of your own is one file with a subclass of `Task`; docs/own-task.md goes through one.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Generic, TypeVar
+
+from torch import Tensor, nn
+
+from heedful.data.labelled import Columns, Dataset
+from heedful.models.bert import Bert
+from heedful.text.tokenizer import Tokenizer
+
+E = TypeVar("E")
+T = TypeVar("T", bound="Task[Any]")
+# What a model says of one example, ready for JSON.
+Prediction = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Window:
+    """A token sequence that fits the model, and the places in it whose states the head looks at."""
+
+    ids: list[int]
+    segments: list[int]
+    rows: list[int]
+
+
+@dataclass(frozen=True)
+class Item:
+    """What is judged at once: one window of an example, or one for each of its endings."""
+
+    example: int  # its number
+    windows: tuple[Window, ...]
+    target: tuple[float, ...] = ()  # what the loss compares with; empty where no label is known
+    weight: int = 1  # how many things the loss adds up
+    spans: tuple[tuple[int, int], ...] = ()  # what each row stands for: words, or characters, first and past the last
+
+    @property
+    def tokens(self) -> int:
+        """How many tokens it has."""
+        return sum(len(window.ids) for window in self.windows)
+
+
+@dataclass(frozen=True)
+class Detail:
+    """A table about predictions that says more than one number."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str | int | float]]
+
+
+@dataclass(frozen=True)
+class Task(ABC, Generic[E]):
+    """A kind of problem, settled for one set of data: a frozen dataclass whose fields are kept with the model."""
+
+    name: ClassVar[str]  # as on the command line
+    best: ClassVar[str]  # the score that decides which checkpoint is kept; higher is better
+    architecture: ClassVar[str | None] = None  # Hugging Face's name of such a model, where there is one
+    reads_once: ClassVar[bool] = True  # without a stride, what is longer than a window is cut off
+
+    max_length: int = 128  # tokens of a window
+    stride: int = 0  # how far a window moves on in a text that is too long
+
+    @classmethod
+    @abstractmethod
+    def read(cls, path: Path, columns: Columns, labelled: bool = True) -> Dataset[E]:
+        """The examples of a file; without `labelled`, labels may be missing."""
+
+    @classmethod
+    @abstractmethod
+    def example(cls, given: Any) -> E:
+        """An unlabelled example from what a caller in Python gives: a text, a pair, a mapping."""
+
+    @classmethod
+    @abstractmethod
+    def fit(cls: type[T], examples: Sequence[Any], **fields: Any) -> T:
+        """The task with what its training examples tell, such as the labels there are."""
+
+    @abstractmethod
+    def check(self, examples: Sequence[E]) -> None:
+        """Refuse labelled examples that do not go with the training examples, such as a label never seen."""
+
+    @abstractmethod
+    def encode(self, examples: Sequence[E], tokenizer: Tokenizer) -> list[Item]:
+        """The items of the examples, in their order; a text that is too long gives several."""
+
+    @abstractmethod
+    def model(self, encoder: Bert) -> nn.Module:
+        """The encoder with a head: called with a `Selection` of R rows, it gives outputs (R, K)."""
+
+    @abstractmethod
+    def loss(self, model: nn.Module, outputs: Tensor, counts: Sequence[int], targets: Tensor) -> Tensor:
+        """The summed loss of outputs (R, K) of windows with `counts` rows; `targets` hold those of all items."""
+
+    @abstractmethod
+    def decode(
+        self, model: nn.Module, examples: Sequence[E], items: Sequence[Item], outputs: Sequence[Sequence[Tensor]]
+    ) -> list[Prediction]:
+        """What is said of each example, from the outputs (rows, K) of each window of each item."""
+
+    def tuned(self: T, examples: Sequence[Any], predictions: Sequence[Prediction]) -> T:
+        """The task with what only its dev data can tell, such as a threshold."""
+        return self
+
+    @abstractmethod
+    def score(self, examples: Sequence[E], predictions: Sequence[Prediction]) -> Mapping[str, float]:
+        """How good predictions for labelled examples are."""
+
+    def details(self, examples: Sequence[E], predictions: Sequence[Prediction]) -> Sequence[Detail]:
+        """What else can be told, label by label."""
+        return ()

@@ -1,0 +1,85 @@
+"""Texts and pairs as items whose [CLS] is looked at, which classification and regression share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from heedful.data.labelled import TextRow
+from heedful.errors import HeedfulError
+from heedful.tasks.task import Item, Window
+from heedful.tasks.windows import spread
+from heedful.text.tokenizer import Tokenizer
+
+CLS_ROW = [0]
+
+
+def text_items(
+    rows: Sequence[TextRow],
+    tokenizer: Tokenizer,
+    max_length: int,
+    stride: int,
+    target: Callable[[TextRow], tuple[float, ...]],
+) -> list[Item]:
+    """One item a row, what is too long cut off; with a `stride`, as many as it takes to read all of it."""
+    pairs = _are_pairs(rows)
+    if stride:
+        return [
+            Item(number, (window,), target(row))
+            for number, row in enumerate(rows)
+            for window in _windows(row, tokenizer, max_length, stride)
+        ]
+    texts: Any = [(row.text, row.pair) for row in rows] if pairs else [row.text for row in rows]
+    encodings = tokenizer.encode_batch(texts, max_length, offsets=False)
+    return [
+        Item(number, (Window(encoding.ids, encoding.type_ids, CLS_ROW),), target(row))
+        for number, (row, encoding) in enumerate(zip(rows, encodings, strict=True))
+    ]
+
+
+def mean_outputs(examples: int, items: Sequence[Item], outputs: Sequence[Sequence[Tensor]]) -> Tensor:
+    """The mean over the windows of each example, (examples, K): a text in one window keeps its outputs as they are."""
+    totals = torch.zeros(examples, outputs[0][0].shape[-1])
+    counts = torch.zeros(examples, 1)
+    for item, windows in zip(items, outputs, strict=True):
+        totals[item.example] += windows[0][0]
+        counts[item.example] += 1
+    return totals / counts
+
+
+def row_of(given: Any) -> TextRow:
+    """A row from a text, a pair of texts, or a mapping with `text` and perhaps `pair`."""
+    if isinstance(given, TextRow):
+        return given
+    if isinstance(given, str):
+        return TextRow(given)
+    if isinstance(given, Mapping) and isinstance(given.get("text"), str):
+        return TextRow(given["text"], given.get("pair"))
+    if isinstance(given, Sequence) and len(given) == 2 and all(isinstance(side, str) for side in given):
+        return TextRow(given[0], given[1])
+    what = f"an input of type {type(given).__name__} is not understood"
+    raise HeedfulError(what, remedy='give a text, a pair of texts, or {"text": …, "pair": …}')
+
+
+def _are_pairs(rows: Sequence[TextRow]) -> bool:
+    pairs = [row.pair is not None for row in rows]
+    if any(pairs) and not all(pairs):
+        odd = rows[pairs.index(not pairs[0])]
+        raise HeedfulError(
+            "some inputs are pairs of texts and others are not", where=odd.where or None, remedy="give one kind"
+        )
+    return any(pairs)
+
+
+def _windows(row: TextRow, tokenizer: Tokenizer, max_length: int, stride: int) -> Iterator[Window]:
+    """All of a text in windows, or all of the second text of a pair, each time with the first before it."""
+    first = [] if row.pair is None else tokenizer.pieces([row.text])[0].ids[: max_length // 2]
+    moving = tokenizer.pieces([row.text if row.pair is None else row.pair])[0].ids
+    room = max_length - 2 if row.pair is None else max_length - len(first) - 3
+    for window in spread(len(moving), room, min(stride, room)):
+        part = moving[window.start : window.stop]
+        joined = tokenizer.joined(part) if row.pair is None else tokenizer.joined(first, part)
+        yield Window(*joined, CLS_ROW)
