@@ -24,6 +24,7 @@ from heedful.config import read_toml, to_mapping
 from heedful.data.labelled import Columns, Dataset
 from heedful.errors import HeedfulError
 from heedful.inference.workers import worker_pool
+from heedful.json_files import write_json
 from heedful.models.bert import initialise
 from heedful.models.heads import freeze, layer_depth
 from heedful.tasks.finetuning import TaskObjective, features_of
@@ -208,6 +209,8 @@ def run(plan: Plan, output: Path, resume: bool) -> Finished:
         trainer = Trainer(model, TaskObjective(material.task), source, plan.training, output, hooks, plan)
         outcome = trainer.run(resume)
     if first_process():
+        if dev is not None and dev.kept is not None:
+            write_json(output / "scores.json", dict(dev.kept.scores))
         lines = [f"{outcome}, {clock(trainer.clock.wall)} in all", f"report: {write_report(output)}"]
         if outcome.finished:
             lines.append(f"model:  {folder.model}")

@@ -18,12 +18,10 @@ from heedful.json_files import read_json
 from heedful.views.markup import markup
 from heedful.views.metrics import Metrics, Series, read_metrics
 from heedful.views.numbers import duration, exact
-from heedful.views.style import STYLE
+from heedful.views.page import section, table, whole_page, words
 from heedful.views.svg import Curve, colour, line_chart, share_bar
 
 CONFIG, METRICS, TIMING, REPORT = "config.toml", "metrics.jsonl", "timing.json", "report.html"
-# Nothing but the page's own style may be used: no script, no picture, no network.
-POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
 def write_report(run_folder: str | Path) -> Path:
@@ -43,15 +41,8 @@ def page(name: str, metrics: Metrics, timing: Mapping[str, Any], settings: str) 
     """The whole page as HTML."""
     sections = [*_charts(metrics), _values(metrics), _times(timing), _examples(metrics), _notes(metrics)]
     if settings:
-        sections.append(_section("Settings", f'<div class="card"><pre>{markup(settings)}</pre></div>'))
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{markup(name)} · training report</title>\n<style>{STYLE}</style>\n</head>\n<body>\n"
-        f"<header><h1><small>Training report</small>{markup(name)}</h1>{_tiles(metrics, timing)}</header>\n"
-        f"<main>\n{chr(10).join(filter(None, sections))}\n</main>\n</body>\n</html>\n"
-    )
+        sections.append(section("Settings", f'<div class="card"><pre>{markup(settings)}</pre></div>'))
+    return whole_page("Training report", name, _tiles(metrics, timing), sections)
 
 
 def _tiles(metrics: Metrics, timing: Mapping[str, Any]) -> str:
@@ -78,15 +69,15 @@ def _charts(metrics: Metrics) -> list[str]:
         p: "".join(_chart(group, metrics.last_step) for group in panels.values() if group[0].prefix == p)
         for p in prefixes
     }
-    return [_section(_heading(p), f'<div class="charts">{drawn}</div>') for p, drawn in charts.items()]
+    return [section(_heading(p), f'<div class="charts">{drawn}</div>') for p, drawn in charts.items()]
 
 
 def _chart(group: Sequence[Series], end: float) -> str:
     alone = len(group) == 1
-    title = _words(group[0].leaf if alone else group[0].leaf.rpartition("_")[2])
+    title = words(group[0].leaf if alone else group[0].leaf.rpartition("_")[2])
     curves = [
         Curve(
-            _words(series.leaf) if alone else _words(series.leaf.rpartition("_")[0] or series.leaf),
+            words(series.leaf) if alone else words(series.leaf.rpartition("_")[0] or series.leaf),
             list(zip(series.steps, series.values, strict=True)),
             series.is_baseline,
         )
@@ -107,7 +98,7 @@ def _values(metrics: Metrics) -> str:
     names = ("last", "first", "lowest", "highest", "at step")
     head = "<th></th>" + "".join(f'<th class="number" scope="col">{name}</th>' for name in names)
     body = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
-    return _section("Last values", f'<div class="card">{body}</div>')
+    return section("Last values", f'<div class="card">{body}</div>')
 
 
 def _value_row(series: Series) -> str:
@@ -116,7 +107,7 @@ def _value_row(series: Series) -> str:
     numbers += [exact(finite[0]), exact(min(finite)), exact(max(finite))] if finite else ["–"] * 3
     numbers.append(exact(series.steps[-1]))
     cells = "".join(f'<td class="number">{markup(number)}</td>' for number in numbers)
-    return f'<tr><th scope="row">{markup(_words(series.leaf))}</th>{cells}</tr>'
+    return f'<tr><th scope="row">{markup(words(series.leaf))}</th>{cells}</tr>'
 
 
 def _times(timing: Mapping[str, Any]) -> str:
@@ -132,7 +123,7 @@ def _times(timing: Mapping[str, Any]) -> str:
         if seconds
     )
     body = f'<div class="card">{share_bar(parts)}<ul class="legend">{keys}</ul>{_times_aside(timing, total)}</div>'
-    return _section("Where the time went", body)
+    return section("Where the time went", body)
 
 
 def _times_aside(timing: Mapping[str, Any], total: float) -> str:
@@ -148,39 +139,15 @@ def _times_aside(timing: Mapping[str, Any], total: float) -> str:
 def _examples(metrics: Metrics) -> str:
     """The newest examples open, the earlier ones folded."""
     blocks = [
-        f"<details{' open' if number == 0 else ''}><summary>step {exact(step)}</summary>{_table(rows)}</details>"
+        f"<details{' open' if number == 0 else ''}><summary>step {exact(step)}</summary>{table(rows)}</details>"
         for number, (step, rows) in enumerate(reversed(metrics.examples))
     ]
-    return _section("Examples", f'<div class="card">{"".join(blocks)}</div>') if blocks else ""
-
-
-def _table(rows: Sequence[Any]) -> str:
-    """Objects as a table with their keys as columns; anything else as one cell a row."""
-    objects = [row if isinstance(row, Mapping) else {"": row} for row in rows]
-    columns = list(dict.fromkeys(key for row in objects for key in row))
-    head = "".join(f'<th scope="col">{markup(_words(column))}</th>' for column in columns)
-    body = "".join(
-        f"<tr>{''.join(f'<td class=text>{markup(_cell(row.get(column)))}</td>' for column in columns)}</tr>"
-        for row in objects
-    )
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-
-
-def _cell(value: Any, between: str = " · ") -> str:
-    if value is None:
-        return ""
-    if isinstance(value, float):
-        return exact(value)
-    if isinstance(value, Mapping):
-        return between.join(f"{key} {_cell(item, ' ')}" for key, item in value.items())
-    if isinstance(value, list):
-        return between.join(_cell(item, " ") for item in value)
-    return str(value)
+    return section("Examples", f'<div class="card">{"".join(blocks)}</div>') if blocks else ""
 
 
 def _notes(metrics: Metrics) -> str:
     rows = [{"step": exact(step), "note": text} for step, text in metrics.notes]
-    return _section("Notes", f'<div class="card">{_table(rows)}</div>') if rows else ""
+    return section("Notes", f'<div class="card">{table(rows)}</div>') if rows else ""
 
 
 def _settings(path: Path) -> str:
@@ -192,16 +159,8 @@ def _settings(path: Path) -> str:
         raise HeedfulError(f"not UTF-8 at byte {error.start}", where=path, remedy="save the file as UTF-8") from error
 
 
-def _section(title: str, body: str) -> str:
-    return f"<section><h2>{markup(title)}</h2>{body}</section>"
-
-
 def _heading(prefix: str) -> str:
-    return _words(prefix[:1].upper() + prefix[1:]) or "Course of the run"
-
-
-def _words(name: str) -> str:
-    return name.replace("_", " ").replace(".", ": ")
+    return words(prefix[:1].upper() + prefix[1:]) or "Course of the run"
 
 
 def _seconds(value: Any) -> float:
