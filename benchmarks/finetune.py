@@ -5,7 +5,7 @@
 EXPERIMENT is one of those in finetune_experiments.py. Every run is one `heedful finetune` and one `heedful evaluate`;
 what came out is written to docs/results after each, and a run that is there already is not done again. With
 --reference SCRIPT, which fine-tunes by Hugging Face's Trainer and prints its scores and seconds, the experiments that
-ask for it run it alternately with ours, for the ratio of the times.
+ask for it run it alternately with ours, for the ratio of the times; it too is run only where its scores are missing.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import ast
 import json
+import math
 import re
 import statistics
 import subprocess
@@ -44,15 +45,21 @@ def experiment(asked: Experiment, work: Path, reference: str | None, only: str) 
     done: dict[str, dict[str, Any]] = {}
     if path.exists():
         done = {row["run"]: row for row in json.loads(path.read_text(encoding="utf-8"))["runs"]}
-    for run in asked.runs:
-        if run.name in done or only not in run.name:
-            continue
-        row = ours(run, work / asked.name)
-        if reference and run.reference:
-            row.update(theirs(run, reference))
-        done[run.name] = row
-        _write(asked, done, path)
-        print(run.name, {k: v for k, v in row.items() if k not in ("run", "command")}, flush=True)
+    wanted = [run for run in asked.runs if only in run.name]
+    for run in wanted:  # what is missing is told before hours have passed
+        if run.name not in done:
+            expand((*run.arguments, run.dev), work / asked.name)
+    for run in wanted:
+        if run.name not in done:
+            _add(asked, done, ours(run, work / asked.name), path)
+        if reference and run.reference and "reference" not in done[run.name]:
+            _add(asked, done, {**done[run.name], **theirs(run, reference)}, path)
+
+
+def _add(asked: Experiment, done: dict[str, dict[str, Any]], row: dict[str, Any], path: Path) -> None:
+    done[row["run"]] = row
+    _write(asked, done, path)
+    print(row["run"], {k: v for k, v in row.items() if k not in ("run", "command")}, flush=True)
 
 
 def ours(run: Run, work: Path) -> dict[str, Any]:
@@ -66,8 +73,8 @@ def ours(run: Run, work: Path) -> dict[str, Any]:
     evaluation = timing["parts"].get("evaluation", 0.0)
     return {
         "run": run.name,
-        "scores": {name: round(value, 4) for name, value in report["scores"].items()},
-        "intervals": {name: [round(x, 4) for x in both] for name, both in report["intervals"].items()},
+        "scores": {name: _rounded(value) for name, value in report["scores"].items()},
+        "intervals": {name: [_rounded(x) for x in both] for name, both in report["intervals"].items()},
         "seconds": round(timing["wall"] - evaluation, 1),
         "command": "heedful finetune " + " ".join(run.arguments),
     }
@@ -98,13 +105,14 @@ def _heedful(arguments: Sequence[str]) -> str:
 
 def _write(asked: Experiment, done: dict[str, dict[str, Any]], path: Path) -> None:
     rows = []
+    compared = any("reference" in one for one in done.values())
     for run in asked.runs:
         found = done.get(run.name)
         if found is None:
             continue
-        scores = ", ".join(f"{m} {found['scores'][m]:.4f}{_interval(found, m)}" for m in run.metrics)
+        scores = ", ".join(f"{m} {_shown(found, m)}" for m in run.metrics)
         row = [run.name, scores, found["seconds"]]
-        if any("reference" in one for one in done.values()):
+        if compared:
             theirs_scores = found.get("reference", {})
             seconds = found.get("reference seconds")
             row += [
@@ -114,21 +122,27 @@ def _write(asked: Experiment, done: dict[str, dict[str, Any]], path: Path) -> No
             ]
         rows.append(row)
     columns = ["run", "scores (95 % bootstrap interval)", "seconds"]
-    if rows and len(rows[0]) > 3:
+    if compared:
         columns += ["reference", "its seconds", "time, ours / its"]
     tables = [Table(columns, rows)]
     means = _means(asked, done)
     if means:
         tables.append(Table(["runs", "seeds", "metric", "mean", "spread"], means))
-    write_results(path, asked.title, asked.what, tables, asked.remarks, asked.name)
-    report = json.loads(path.read_text(encoding="utf-8"))
-    report["runs"] = [done[run.name] for run in asked.runs if run.name in done]
-    path.write_text(json.dumps(report, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    arguments = asked.name + (" --reference SCRIPT" if compared else "")
+    runs = [done[run.name] for run in asked.runs if run.name in done]
+    write_results(path, asked.title, asked.what, tables, asked.remarks, arguments, {"runs": runs})
 
 
-def _interval(found: dict[str, Any], metric: str) -> str:
-    both = found.get("intervals", {}).get(metric)
-    return f" ({both[0]:.3f} to {both[1]:.3f})" if both else ""
+def _rounded(value: float | None) -> float | None:
+    """Four digits; a score that these predictions leave undefined is null."""
+    return None if value is None or math.isnan(value) else round(value, 4)
+
+
+def _shown(found: dict[str, Any], metric: str) -> str:
+    score, both = found["scores"][metric], found["intervals"].get(metric)
+    if score is None:
+        return "undefined"
+    return f"{score:.4f}" + (f" ({both[0]:.3f} to {both[1]:.3f})" if both and None not in both else "")
 
 
 def _means(asked: Experiment, done: dict[str, dict[str, Any]]) -> list[list[Any]]:
@@ -138,7 +152,8 @@ def _means(asked: Experiment, done: dict[str, dict[str, Any]]) -> list[list[Any]
         if run.name in done and " seed " in run.name:
             for metric in run.metrics:
                 key = (run.name.partition(" seed ")[0], metric)
-                groups.setdefault(key, []).append(done[run.name]["scores"][metric])
+                score = done[run.name]["scores"][metric]
+                groups.setdefault(key, []).extend([] if score is None else [score])
     return [
         [name, len(values), metric, f"{statistics.mean(values):.4f}", f"{statistics.stdev(values):.4f}"]
         for (name, metric), values in groups.items()

@@ -8,6 +8,8 @@ import random
 from pathlib import Path
 from typing import Any
 
+from heedful.atomic import atomic_file, atomic_folder
+
 
 def read_squad(path: Path) -> list[dict[str, Any]]:
     """The articles of a SQuAD file."""
@@ -68,7 +70,28 @@ def split_by_context(articles: list[dict[str, Any]], parts: int) -> tuple[list[d
 
 
 def write_squad(articles: list[dict[str, Any]], path: Path) -> Path:
-    """Write articles as a SQuAD file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({"version": "made", "data": articles}, ensure_ascii=False), encoding="utf-8")
+    """Write articles as a SQuAD file, whole or not at all."""
+    with atomic_file(path) as file:
+        json.dump({"version": "made", "data": articles}, file, ensure_ascii=False)
     return path
+
+
+def make_data(data: Path, folder: Path) -> Path:
+    """All the made files in `folder`, which is there with all of them or not at all; made once."""
+    if folder.is_dir():
+        return folder
+    train = first_questions(read_squad(data / "squad1.1" / "practice_train.json.gz"), 5000)
+    dev = with_unanswerable(read_squad(data / "squad1.1" / "practice_dev.json"), 0.5, seed=2)
+    cmrc_train, cmrc_dev = split_by_context(read_squad(data / "cmrc2018" / "trial.json"), 5)
+    made = {
+        "squad_train": train,
+        "squad2_train": with_unanswerable(train, 0.5, seed=1),
+        "squad2_tune": dev[::2],
+        "squad2_dev": dev[1::2],
+        "cmrc_train": cmrc_train,
+        "cmrc_dev": cmrc_dev,
+    }
+    with atomic_folder(folder) as new:
+        for name, articles in made.items():
+            write_squad(articles, new / f"{name}.json")
+    return folder

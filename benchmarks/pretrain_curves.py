@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from results_file import RESULTS, Table, write_results
+from standalone_svg import standalone
 
 import heedful
-from heedful.views.style import STYLE
 from heedful.views.svg import Curve, line_chart
 
 COLUMNS = ("mlm_loss", "mlm_accuracy", "pseudo_perplexity", "nsp_accuracy")
@@ -69,11 +69,7 @@ def picture(title: str, rows: list[dict[str, Any]]) -> str:
         Curve("held-out", [(step, found["mlm_loss"]) for step, found in held_out]),
         *(Curve(name.replace("_loss", ""), [(step, found[name]) for step, found in held_out], True) for name in LEVELS),
     ]
-    drawn = line_chart(title, curves, rows[-1]["step"])
-    start = drawn.index("<svg") + 4
-    inside = drawn.index(">", start) + 1
-    head = f'<svg xmlns="http://www.w3.org/2000/svg"{drawn[start:inside]}'
-    return f"{head}<style>{STYLE} svg {{ background: var(--card); }}</style>{drawn[inside:]}\n"
+    return standalone(line_chart(title, curves, rows[-1]["step"]))
 
 
 def filled(model: Path, texts: list[str]) -> list[list[str]]:

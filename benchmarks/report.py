@@ -5,7 +5,7 @@
 
 A file holds "what", "command", "date" and "machine", mostly also "title", "tables" (columns, rows) and "remarks".
 Whatever else it holds is shown too: plain values and mappings as a table of names and values, lists of objects as a
-table with a row each.
+table with a row each; all but "runs", from which the tables were made.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 PAGE = DOCS / "results.md"
-HEADINGS = ("title", "what", "command", "date", "machine", "tables", "remarks")
+APART = ("title", "what", "command", "date", "machine", "tables", "remarks", "runs")  # shown in their own way, or not
 INTRODUCTION = """# Results
 
 What was measured, how, where and when. This page is made by `python benchmarks/report.py` from the files in
@@ -45,7 +45,7 @@ def section(file: Path) -> str:
     title = found.get("title") or file.stem.replace("_", " ").capitalize()
     parts = [f"## {title}", _sentence(found["what"])]
     parts += [table(t["columns"], t["rows"]) for t in found.get("tables", ())]
-    parts += free_values({key: value for key, value in found.items() if key not in HEADINGS})
+    parts += free_values({key: value for key, value in found.items() if key not in APART})
     parts += [str(remark) for remark in found.get("remarks", ())]
     parts += [f"```\n{found['command']}\n```", f"{found['date']}, {found['machine']}"]
     return "\n\n".join(parts) + "\n"

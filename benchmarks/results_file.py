@@ -8,7 +8,7 @@ import os
 import platform
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -30,9 +30,15 @@ class Table:
 
 
 def write_results(
-    path: Path, title: str, what: str, tables: Sequence[Table], remarks: Sequence[str] = (), arguments: str = ""
+    path: Path,
+    title: str,
+    what: str,
+    tables: Sequence[Table],
+    remarks: Sequence[str] = (),
+    arguments: str = "",
+    more: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write the file, whole or not at all, with the command, the date and the machine; and show the tables."""
+    """Write the file, whole or not at all, with the command, the date, the machine and `more`; and show the tables."""
     report = {
         "title": title,
         "what": what,
@@ -41,6 +47,7 @@ def write_results(
         "machine": machine(),
         "tables": [asdict(table) for table in tables],
         "remarks": list(remarks),
+        **(more or {}),
     }
     with atomic_file(path) as file:
         file.write(json.dumps(report, ensure_ascii=False, indent=1) + "\n")

@@ -8,6 +8,6 @@ text=${HEEDFUL_DATA:?set HEEDFUL_DATA to the folder of the data sets}/corpus_enw
 [ -e "$out/tokenizer" ] || heedful tokenizer train "$text" -o "$out/tokenizer" --vocab-size 8000
 heedful corpus build "$text" -o "$out/corpus" --tokenizer "$out/tokenizer" --drop-headings --workers 2
 heedful pretrain "$out/corpus" -o "$out/run" --size mini --budget "${2:-30m}" --lr 5e-4 \
-    --set initializer_range=0.05 --batch-size 16 --dropout 0 --resume
+    --batch-size 16 --dropout 0 --resume
 heedful fill "$out/run/model" "The capital of France is [MASK]."
 heedful fill "$out/run/model" "He was born in [MASK] and died in London."

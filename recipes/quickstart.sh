@@ -1,6 +1,6 @@
 #!/bin/sh
 # From nothing to a BERT of your own: toy world -> tokenizer -> corpus -> pretraining (about a minute on two cores) ->
-# hidden words guessed -> vectors -> similarities -> fine-tuned classifier, tagger and answerer.
+# hidden words guessed -> vectors -> similarities -> a fine-tuned classifier and tagger.
 # Usage: recipes/quickstart.sh OUTPUT_FOLDER
 set -eu
 out=${1:?give a folder for the results}
@@ -16,16 +16,14 @@ heedful fill "$out/run/model" "The bird and Henry Lu [MASK] the press at dusk." 
 heedful embed "$out/run/model" "$out/world/heldout.en.txt" -o "$out/vectors.npy"
 heedful similarity "$out/run/model" "The miller of Redhill had a grey dog." "The bird left the press at dusk." "红山的磨坊主有一只灰狗。"
 
-# What pretraining is worth: the same small model, once with what it has learned and once with random weights.
+# What pretraining is worth where labels are few: the same model with what it has learned, and with random weights.
 for weights in pretrained random; do
     options=$([ $weights = random ] && echo --random-weights || true)
-    heedful finetune classify --model "$out/run/model" --train "$out/world/sentiment.en/train.tsv" \
-        --dev "$out/world/sentiment.en/dev.tsv" --lr 1e-3 --epochs 4 $options -o "$out/classifier-$weights"
-    heedful finetune tag --model "$out/run/model" --train "$out/world/tags.en/train.conll" \
-        --dev "$out/world/tags.en/dev.conll" --lr 1e-3 --epochs 4 $options -o "$out/tagger-$weights"
-    heedful finetune answer --model "$out/run/model" --train "$out/world/questions.en/train.json" \
-        --dev "$out/world/questions.en/dev.json" --lr 1e-3 --epochs 6 $options -o "$out/answerer-$weights"
+    heedful finetune classify --model "$out/run/model" --train "$out/world/sentiment.en/train.tsv" --limit 1000 \
+        --dev "$out/world/sentiment.en/dev.tsv" --lr 1e-3 --epochs 6 --dropout 0 $options -o "$out/classifier-$weights"
+    heedful finetune tag --model "$out/run/model" --train "$out/world/tags.en/train.conll" --limit 300 \
+        --dev "$out/world/tags.en/dev.conll" --lr 1e-3 --epochs 6 --dropout 0 $options -o "$out/tagger-$weights"
 done
 heedful predict "$out/tagger-pretrained" "Lisa Lu, a weaver, bought Fiona Jiang in Carl Shen."
-heedful report "$out"/classifier-* "$out"/tagger-* "$out"/answerer-* -o "$out/report.html"
+heedful report "$out"/classifier-* "$out"/tagger-* -o "$out/report.html"
 echo "All of it is in $out/; see $out/run/report.html and $out/report.html. Next: 'heedful --help'."

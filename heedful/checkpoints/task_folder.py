@@ -6,7 +6,7 @@ stands in `task.json`. A folder that Hugging Face has written has none, and its 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,25 +42,36 @@ def load_for_task(
     seed: int,
     *,
     complete: bool = False,
+    task: Mapping[str, Any] | None = None,
     note: Callable[[str], object] = lambda text: None,
 ) -> nn.Module:
     """The model that `build` makes of an encoder, with the folder's weights.
 
-    A head or pooler that the folder lacks, and a head that it has in another shape, start afresh from `seed`, and
-    `note` is told; with `complete`, for a model that is to answer, that is an error.
+    A head or pooler that the folder lacks, and a head that it has in another shape or, where it is known that it is
+    `task` that is to be learned, for another task or other labels, start afresh from `seed`, and `note` is told of
+    them and of heads that are kept; with `complete`, for a model that is to answer, a fresh part is an error.
     """
     with open_bert(folder.weights, folder.model_config) as found:
         model = _built(build, unfilled(folder, lambda: Bert(folder.model_config)), seed)
-        fresh = _fresh_parts(model, found)
+        other = None if task is None else _other_task(folder, task)
+        fresh = _fresh_parts(model, found, other)
+        for part in _parts(model):
+            if part in HEADS and part not in fresh:
+                note(f"{part} is kept as the folder has it")
         for part, reason in fresh.items():
             if complete:
                 what = f"the model is not complete: {part}: {reason}"
                 raise HeedfulError(what, where=folder.weights, remedy="use a folder that was fine-tuned for this task")
             note(f"{part} starts afresh: {reason}")
         fill(model, found, fresh=fresh)
-    # A head of the user's own keeps the start that its layers chose.
-    ours = [model.get_submodule(part) for part in fresh if part not in BERT_NAMES.branches]
-    initialise(nn.ModuleList(ours), folder.model_config, seed)
+    _start(model, fresh, folder, seed)
+    return model.eval()
+
+
+def start_for_task(folder: ModelFolder, build: Callable[[Bert], nn.Module], seed: int) -> nn.Module:
+    """The model that `build` makes of an encoder in the folder's shape, with nothing of what the folder has learned."""
+    model = _built(build, unfilled(folder, lambda: Bert(folder.model_config)), seed)
+    _start(model, ["encoder", *(part for part in _parts(model) if part in HEADS)], folder, seed)
     return model.eval()
 
 
@@ -107,13 +118,40 @@ def _built(build: Callable[[Bert], nn.Module], encoder: Bert, seed: int) -> nn.M
         return build(encoder)
 
 
-def _fresh_parts(model: nn.Module, found: Source) -> dict[str, str]:
-    """The parts of the model that the folder cannot fill, and why."""
+def _start(model: nn.Module, parts: Iterable[str], folder: ModelFolder, seed: int) -> None:
+    """BERT's own start for parts of the model; LSTM, CRF and a head of the user's own keep what their layers chose."""
+    ours = [model.get_submodule(part) for part in parts if part not in BERT_NAMES.branches]
+    initialise(nn.ModuleList(ours), folder.model_config, seed)
+
+
+def _parts(model: nn.Module) -> list[str]:
+    """The parts of the model that a folder may lack."""
     names = list(model.state_dict())
-    wanted = [part for part in BERT_NAMES.optional if any(name.startswith(f"{part}.") for name in names)]
+    return [part for part in BERT_NAMES.optional if any(name.startswith(f"{part}.") for name in names)]
+
+
+def _fresh_parts(model: nn.Module, found: Source, other: str | None) -> dict[str, str]:
+    """The parts of the model that the folder cannot fill, and why; `other` tells why none of its heads will do."""
+    wanted = _parts(model)
     absent = {part: "the folder has none" for part in wanted if not found.holds(part)}
-    others = [part for part in wanted if part in HEADS and part not in absent and not fits(model, found, part)]
-    return absent | dict.fromkeys(others, "the folder's has another shape, made for another task or other labels")
+    heads = [part for part in wanted if part in HEADS and part not in absent]
+    if other is not None:
+        return absent | dict.fromkeys(heads, other)
+    shaped = [part for part in heads if not fits(model, found, part)]
+    return absent | dict.fromkeys(shaped, "the folder's has another shape, made for another task or other labels")
+
+
+def _other_task(folder: ModelFolder, task: Mapping[str, Any]) -> str | None:
+    """What the folder's heads were made for, if it says so and it is not this task with these labels."""
+    try:
+        made_for = read_task(folder.weights)
+    except HeedfulError:
+        return None  # a pretrained folder, or one that cannot tell
+    if made_for["task"] != task["task"]:
+        return f"the folder's was made for the task {made_for['task']}"
+    if list(made_for.get("labels") or ()) != list(task.get("labels") or ()):
+        return "the folder's was made for other labels"
+    return None
 
 
 def _task_of_class(config: Mapping[str, Any], where: Path) -> dict[str, Any]:

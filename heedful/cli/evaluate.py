@@ -7,11 +7,19 @@ import click
 
 @click.command()
 @click.argument("models", nargs=-1, required=True, type=click.Path(), metavar="RUN [RUN2] DATA")
-@click.option("--text", help="The column with the text.  [default: found by the header]")
+@click.option("--text", help="The column with the text.  [default: that of training, or found by the header]")
 @click.option("--pair", help="The column with the second text.")
 @click.option("--label", help="The column with the label.")
-@click.option("--worst", default=5, show_default=True, help="Show so many of the surest wrong answers.")
-@click.option("--rounds", default=500, show_default=True, help="Of the bootstrap; 0 for no intervals.")
+@click.option(
+    "--worst",
+    type=click.IntRange(min=0),
+    default=5,
+    show_default=True,
+    help="Show so many of the surest wrong answers.",
+)
+@click.option(
+    "--rounds", type=click.IntRange(min=0), default=500, show_default=True, help="Of the bootstrap; 0 for no intervals."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(
     models: tuple[str, ...],

@@ -7,12 +7,14 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 import click
 import numpy as np
 from numpy.typing import NDArray
 from rich.table import Table
+from rich.text import Text
 
 from heedful.cli.console import table_console
 from heedful.cli.progress import progress_bar
@@ -41,11 +43,19 @@ def evaluate(models: Sequence[str], path: str, columns: Columns, settings: Setti
     if len({one.task.name for one in predictors}) > 1:
         raise HeedfulError("the two models are for different tasks", remedy="compare models for the same task")
     results = [_scored(one, path, columns) for one in predictors]
+    _check_same_truth(results)
     report = _report(predictors[0], results[0], settings)
-    if len(results) == 2:
-        report["compared"] = _comparison(predictors, results, settings)
+    with progress_bar("resampling", settings.rounds * len(results), "rounds") as advance:
+        rounds = count(1)
+        first, *others = (
+            _Rescored(*pair, lambda: advance(done := next(rounds), done))
+            for pair in zip(predictors, results, strict=True)
+        )
+        report["intervals"] = _intervals(first, settings.rounds)
+        for second in others:
+            report["compared"] = _comparison(first, second, settings.rounds)
     if settings.as_json:
-        click.echo(json.dumps(report, ensure_ascii=False))
+        click.echo(json.dumps(_finite(report), ensure_ascii=False, allow_nan=False))
     else:
         _show(models, report)
 
@@ -55,47 +65,55 @@ def _scored(one: Predictor, path: str, columns: Columns) -> Evaluation:
     for remark in data.remarks:
         click.echo(str(remark), err=True)
     with progress_bar("predicting", len(data.examples), "examples") as advance:
-        predictions: list[Any] = []
-        for chunk in one.stream(data.examples):
-            predictions += chunk
-            advance(len(predictions), len(predictions))
-    return Evaluation(data, predictions, one.task.score(data.examples, predictions))
+        return one.evaluate(data, lambda done: advance(done, done))
+
+
+def _check_same_truth(results: Sequence[Evaluation]) -> None:
+    """Two models can only be compared by the same truth, though one may look at more of the texts than the other."""
+    first, *others = ([example.truth for example in result.data.examples] for result in results)
+    if any(truth != first for truth in others):
+        remedy = "name the column for both with --label"
+        raise HeedfulError("the two models were trained on different columns of labels", remedy=remedy)
 
 
 def _report(one: Predictor, result: Evaluation, settings: Settings) -> dict[str, Any]:
     examples, predictions = result.data.examples, result.predictions
-    again = _Rescored(one, result)
-    intervals = {
-        name: interval(again.named(name), len(examples), settings.rounds) for name in result.scores if settings.rounds
-    }
     return {
         "task": one.task.name,
         "examples": len(examples),
         "scores": dict(result.scores),
-        "intervals": {name: list(both) for name, both in intervals.items()},
         "details": [vars(detail) for detail in one.task.details(examples, predictions)],
         "worst": _worst(one, result, settings.worst),
     }
 
 
 class _Rescored:
-    """The scores of choices of the examples; each choice is scored once, whichever of its scores is asked for."""
+    """The scores of choices of the examples; each choice is scored once, whoever asks for whichever of its scores."""
 
-    def __init__(self, one: Predictor, result: Evaluation) -> None:
-        self.task, self.examples, self.predictions = one.task, result.data.examples, result.predictions
-        self.known: dict[bytes, Mapping[str, float]] = {}
+    def __init__(self, one: Predictor, result: Evaluation, tick: Callable[[], object]) -> None:
+        """`tick` is called for each choice that is scored."""
+        self.scores, self.examples, self.tick = result.scores, len(result.data.examples), tick
+        self.rescorer = one.task.rescorer(result.data.examples, result.predictions)
+        self.known: dict[bytes, Mapping[str, float]] = {_key(np.arange(self.examples)): result.scores}
 
     def named(self, name: str) -> Callable[[NDArray[np.int64]], float]:
         """The score of that name, nan where a choice has none, such as one without unanswerable questions."""
         return lambda chosen: self._scores(chosen).get(name, math.nan)
 
     def _scores(self, chosen: NDArray[np.int64]) -> Mapping[str, float]:
-        key = hashlib.blake2b(chosen.tobytes(), digest_size=16).digest()
+        key = _key(chosen)
         if key not in self.known:
-            numbers = chosen.tolist()
-            picked = [self.examples[i] for i in numbers], [self.predictions[i] for i in numbers]
-            self.known[key] = self.task.score(*picked)
+            self.known[key] = self.rescorer(chosen)
+            self.tick()
         return self.known[key]
+
+
+def _key(chosen: NDArray[np.int64]) -> bytes:
+    return hashlib.blake2b(chosen.tobytes(), digest_size=16).digest()
+
+
+def _intervals(again: _Rescored, rounds: int) -> dict[str, list[float]]:
+    return {name: list(interval(again.named(name), again.examples, rounds)) for name in again.scores if rounds}
 
 
 def _worst(one: Predictor, result: Evaluation, count: int) -> list[dict[str, Any]]:
@@ -113,16 +131,22 @@ def _worst(one: Predictor, result: Evaluation, count: int) -> list[dict[str, Any
     return [{"where": e.where, "text": e.shown, "truth": e.truth, "said": said} for *_, e, said in rows]
 
 
-def _comparison(predictors: Sequence[Predictor], results: Sequence[Evaluation], settings: Settings) -> dict[str, Any]:
-    first, second = results
-    again = [_Rescored(one, result) for one, result in zip(predictors, results, strict=True)]
-    count = len(first.data.examples)
+def _comparison(first: _Rescored, second: _Rescored, rounds: int) -> dict[str, Any]:
     differences = {
-        name: paired(again[0].named(name), again[1].named(name), count, settings.rounds)._asdict()
+        name: paired(first.named(name), second.named(name), first.examples, rounds)._asdict()
         for name in first.scores
-        if settings.rounds
+        if rounds
     }
     return {"scores": dict(second.scores), "differences": differences}
+
+
+def _finite(value: Any) -> Any:
+    """The same with null, which JSON can say, for what is infinite or not a number."""
+    if isinstance(value, Mapping):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _show(models: Sequence[str], report: dict[str, Any]) -> None:
@@ -130,14 +154,8 @@ def _show(models: Sequence[str], report: dict[str, Any]) -> None:
     for name, value in report["scores"].items():
         low_high = report["intervals"].get(name)
         click.echo(f"{name} {value:.4f}" + (f"  ({low_high[0]:.4f} to {low_high[1]:.4f})" if low_high else ""))
-    console = table_console()
     for detail in report["details"]:
-        table = Table(title=detail["title"], title_justify="left")
-        for column in detail["columns"]:
-            table.add_column(str(column))
-        for row in detail["rows"]:
-            table.add_row(*(f"{cell:.4f}" if isinstance(cell, float) else str(cell) for cell in row))
-        console.print(table)
+        table_console().print(_table(detail))
     if report["worst"]:
         click.echo("\nthe surest of the wrong answers:")
     for row in report["worst"]:
@@ -145,6 +163,16 @@ def _show(models: Sequence[str], report: dict[str, Any]) -> None:
         click.echo(f"      true: {_short(row['truth'])}   said: {_said(row['said'])}")
     if "compared" in report:
         _show_comparison(models, report["compared"])
+
+
+def _table(detail: Mapping[str, Any]) -> Table:
+    """A detail as a table; labels are shown as they are, also those that look like rich's markup."""
+    table = Table(title=Text(detail["title"]), title_justify="left")
+    for column in detail["columns"]:
+        table.add_column(Text(str(column)))
+    for row in detail["rows"]:
+        table.add_row(*(Text(f"{cell:.4f}" if isinstance(cell, float) else str(cell)) for cell in row))
+    return table
 
 
 def _show_comparison(models: Sequence[str], compared: dict[str, Any]) -> None:
@@ -158,6 +186,9 @@ def _show_comparison(models: Sequence[str], compared: dict[str, Any]) -> None:
 
 
 def _said(prediction: dict[str, Any]) -> str:
+    if "words" in prediction and "labels" in prediction:
+        tagged = zip(prediction["words"], prediction["labels"], strict=True)
+        return _short(" ".join(f"{word}/{tag}" for word, tag in tagged if tag != "O"))
     plain = {k: v for k, v in prediction.items() if isinstance(v, str | int | float)}
     return ", ".join(f"{k} {v:.3f}" if isinstance(v, float) else f"{v}" for k, v in plain.items()) or _short(
         json.dumps(prediction, ensure_ascii=False)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from heedful.cli.finetune_run import Material
+    from heedful.cli.finetune_material import Material
 
 
 def peek(material: Material, count: int) -> None:

@@ -9,7 +9,7 @@ import click
 @click.argument("run", type=click.Path())
 @click.argument("source", metavar="INPUT|TEXT")
 @click.option("--pair", "--context", "pair", help="The second text of a pair, or the context of a question.")
-@click.option("--text-column", help="The column with the text.  [default: found by the header]")
+@click.option("--text-column", help="The column with the text.  [default: as in training]")
 @click.option("--pair-column", help="The column with the second text.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False), help="A file for the answers.  [default: print them]")
 def command(
@@ -17,8 +17,9 @@ def command(
 ) -> None:
     """What a fine-tuned model (a run folder or its model folder) says of a file of inputs, or of one TEXT.
 
-    A file is read as in training, labels not needed; a `.txt` file holds a text a line, and `-` is standard input.
-    Answers come in the order of the inputs, with probabilities and, for tags and answers, character offsets.
+    A file is read as in training, labels not needed; a `.txt` file without tabs holds a text a line, and so does `-`,
+    standard input. Answers come in the order of the inputs, with probabilities and, for tags and answers, character
+    offsets. An answer to a question carries the question's id; with -o any other carries the place of its input.
 
     \b
     Examples:
@@ -27,12 +28,15 @@ def command(
       heedful predict run "Who wrote it?" --context "Emma was written by Jane Austen."
       heedful predict run unlabelled.tsv -o answers.jsonl
     """
-    from heedful.cli.predict_file import predict_file, predict_text
+    from heedful.cli.predict_file import predict_file, predict_text, refuse_file_name
     from heedful.data.labelled import Columns
 
     if source == "-" or _is_file(source):
+        if pair is not None:
+            raise click.UsageError("--pair goes with a TEXT; of a file, name the column with --pair-column")
         predict_file(run, source, Columns(text_column, pair_column), output)
     else:
+        refuse_file_name(source)
         predict_text(run, source, pair, output)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -12,18 +13,29 @@ import click
 
 from heedful.atomic import atomic_file
 from heedful.cli.progress import progress_bar
-from heedful.data.labelled import Columns
+from heedful.data.labelled import Columns, Question
+from heedful.errors import HeedfulError
 from heedful.inference.load import predictor
 from heedful.inference.predictor import Predictor
 from heedful.tasks.task import Prediction
 from heedful.text.documents import read_lines
+
+# What nobody writes as a text, but as the name of a file.
+_FILE_NAME = re.compile(r"\S+\.(tsv|csv|jsonl?|conll|txt)(\.gz)?", re.IGNORECASE)
+
+
+def refuse_file_name(text: str) -> None:
+    """Refuse to take for a text what is the name of a file that is not there."""
+    if _FILE_NAME.fullmatch(text):
+        remedy = "check the name; a text that looks like one may come from standard input (-)"
+        raise HeedfulError("there is no such file", where=text, remedy=remedy)
 
 
 def predict_text(run: str, text: str, pair: str | None, output: str | None) -> None:
     """The answer for one text or pair."""
     answers = predictor(run).predict([text if pair is None else (text, pair)])
     with _sink(output) as write:
-        _write(write, answers)
+        write.writelines(map(_line, answers))
 
 
 def predict_file(run: str, path: str, columns: Columns, output: str | None) -> None:
@@ -33,13 +45,15 @@ def predict_file(run: str, path: str, columns: Columns, output: str | None) -> N
     done = 0
     with _sink(output) as write, progress_bar("predicting", len(examples), "examples") as advance:
         for answers in one.stream(examples):
-            _write(write, answers)
+            asked = examples[done : done + len(answers)]
+            named = zip(asked, answers, strict=True)
+            write.writelines(_line({**_name(example, output), **answer}) for example, answer in named)
             done += len(answers)
             advance(done, done)
 
 
 def _examples(one: Predictor, path: str, columns: Columns) -> Sequence[Any]:
-    if path == "-" or path.removesuffix(".gz").endswith(".txt"):
+    if path == "-":
         return [one.task.example(line) for line in read_lines(path)]
     data = one.read(path, columns, labelled=False)
     for remark in data.remarks:
@@ -56,6 +70,13 @@ def _sink(output: str | None) -> Iterator[IO[str]]:
             yield file
 
 
-def _write(write: IO[str], answers: Sequence[Prediction]) -> None:
-    for answer in answers:
-        write.write(json.dumps(answer, ensure_ascii=False) + "\n")
+def _name(example: Any, output: str | None) -> Prediction:
+    """What ties an answer to its input: a question's id, and in a file that is read later the place of any other."""
+    if isinstance(example, Question) and example.id:
+        return {"id": example.id}
+    place = getattr(example, "where", "")  # the examples of another's task may know none
+    return {"where": place} if output is not None and place else {}
+
+
+def _line(answer: Prediction) -> str:
+    return json.dumps(answer, ensure_ascii=False) + "\n"

@@ -10,7 +10,12 @@ import click
 @click.option("-o", "--output", required=True, type=click.Path(file_okay=False), help="The run's folder.")
 @click.option("--size", default="mini", show_default=True, help="tiny, mini, small, medium, base or large.")
 @click.option("--set", "fields", multiple=True, metavar="FIELD=VALUE", help="Any field of the model's config.")
-@click.option("--from", "start", type=click.Path(file_okay=False), help="Go on from this model folder.")
+@click.option(
+    "--from",
+    "start",
+    type=click.Path(file_okay=False),
+    help="Go on from this model folder; CORPUS has its tokenizer, or one that `heedful tokenizer extend` made of it.",
+)
 @click.option("--budget", default="30m", show_default=True, help="30m, 2h, 20000steps or 50Mtokens.")
 @click.option("--phases", default="128:100%", show_default=True, help="Lengths and their shares of the steps.")
 @click.option("--batch-size", default=32, show_default=True, type=click.IntRange(min=1), help="At the first length.")

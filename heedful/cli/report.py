@@ -7,12 +7,13 @@ import click
 
 @click.command()
 @click.argument("runs", nargs=-1, required=True, type=click.Path(), metavar="RUN...")
-@click.option("-o", "--output", type=click.Path(dir_okay=False), help="The page for several runs.")
+@click.option("-o", "--output", type=click.Path(dir_okay=False), help="One page for all the runs.")
 def command(runs: tuple[str, ...], output: str | None) -> None:
     """Write RUN/report.html: curves, the last values, where the time went, settings and examples of a training run.
 
-    One file that needs no network. It can be written at any moment, also while the run goes on. Of several runs, a
-    table of their scores is printed and written to one page with their evaluations side by side.
+    One file that needs no network. It can be written at any moment, also while the run goes on. Of several runs each
+    gets its page; with -o instead, a table of their scores is printed and written to one page with their evaluations
+    side by side.
 
     \b
     Examples:
@@ -22,10 +23,11 @@ def command(runs: tuple[str, ...], output: str | None) -> None:
     if output is None:
         from heedful.views.report import write_report
 
-        for run in runs:
-            click.echo(write_report(run))
+        for path in runs:
+            click.echo(write_report(path))
         return
     from rich.table import Table
+    from rich.text import Text
 
     from heedful.cli.console import table_console
     from heedful.views.comparison import read_runs, write_comparison
@@ -34,8 +36,8 @@ def command(runs: tuple[str, ...], output: str | None) -> None:
     names = list(dict.fromkeys(name for run in found for name in run.scores))
     table = Table()
     for column in ("run", *names):
-        table.add_column(column.replace("_", " "))
+        table.add_column(Text(column.replace("_", " ")))
     for run in found:
-        table.add_row(run.name, *(f"{run.scores[name]:.4f}" if name in run.scores else "" for name in names))
+        table.add_row(Text(run.name), *(f"{run.scores[name]:.4f}" if name in run.scores else "" for name in names))
     table_console().print(table)
     click.echo(write_comparison(found, output))

@@ -44,12 +44,12 @@ class TrainingDisplay:
     def show(self, event: Event) -> None:
         """Show one event."""
         if isinstance(event, Note):
-            self.console.print(event.text, markup=False, highlight=False)
+            self._print(event.text)
         elif isinstance(event, Evaluated):
             numbers = "  ".join(f"{name} {value:.4g}" for name, value in event.metrics.items())
             best = "  (best so far)" if event.best else ""
             lines = [f"after step {event.step:,}: {numbers}{best}", *map(_example, event.examples)]
-            self.console.print("\n".join(lines), markup=False, highlight=False)
+            self._print("\n".join(lines))
         else:
             self._step(event)
 
@@ -59,7 +59,11 @@ class TrainingDisplay:
         due = time.monotonic() - self._last_line > SECONDS_BETWEEN_LINES
         if not self.console.is_terminal and (due or event.step == event.steps):
             self._last_line = time.monotonic()
-            self.console.print(f"step {event.step:,}/{event.steps:,}  {text}", markup=False, highlight=False)
+            self._print(f"step {event.step:,}/{event.steps:,}  {text}")
+
+    def _print(self, text: str) -> None:
+        """Plain text; a file has no width, so its lines stay whole."""
+        self.console.print(text, markup=False, highlight=False, soft_wrap=not self.console.is_terminal)
 
 
 def _example(example: Mapping[str, Any]) -> str:

@@ -125,7 +125,8 @@ class Corpus:
                 f"another vocabulary: the corpus was made with {size} pieces, the tokenizer has {tokenizer.vocab_size}"
                 + (" others" if size == tokenizer.vocab_size else ""),
                 where=self.folder,
-                remedy="build the corpus with the tokenizer of the model",
+                remedy="build the corpus with the tokenizer of the model, "
+                "or one that `heedful tokenizer extend` made of it",
             )
 
     def _check_members(self) -> None:

@@ -17,6 +17,8 @@ RAGGED = "rows with another number of columns, left out"
 BLANK = "blank lines, passed over"
 # More ragged rows than both of these, and the file is not what it is taken for.
 RAGGED_SHARE, RAGGED_COUNT = 0.05, 2
+# Characters of a CSV cell: as many as the reader can count. By itself it refuses texts of more than 131,072.
+LONGEST_CELL = 2**31 - 1
 
 
 class Row(NamedTuple):
@@ -77,6 +79,7 @@ def _tab_records(path: Path) -> Iterator[Record]:
 
 
 def _comma_records(path: Path) -> Iterator[Record]:
+    csv.field_size_limit(LONGEST_CELL)
     # The reader wants the line ends back: some stand inside quotes.
     reader = csv.reader((line + "\n" for line in read_lines(path)), strict=True)
     line = 1

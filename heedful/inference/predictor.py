@@ -6,16 +6,18 @@ predictor.predict(["a text", "another"])        # one mapping for each, ready fo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from torch import nn
 
 from heedful.checkpoints.folder import ModelFolder
-from heedful.checkpoints.task_folder import load_for_task, read_task
-from heedful.data.labelled import Columns, Dataset
+from heedful.checkpoints.task_folder import TASK, load_for_task, read_task
+from heedful.config import from_mapping
+from heedful.data.labelled import Columns, Dataset, TextRow
+from heedful.data.tables import RAGGED, ending
 from heedful.errors import HeedfulError
 from heedful.inference.workers import worker_pool
 from heedful.models.bert import Bert
@@ -23,6 +25,7 @@ from heedful.nn.packed_linear import can_pack
 from heedful.tasks.finetuning import predict
 from heedful.tasks.registry import task_of
 from heedful.tasks.task import Prediction
+from heedful.text.documents import read_lines
 
 # So many examples are tokenized, sorted and computed together.
 EXAMPLES_PER_CHUNK = 1024
@@ -37,14 +40,32 @@ class Evaluation:
     scores: Mapping[str, float]
 
 
+@dataclass(frozen=True)
+class TrainingData:
+    """What task.json tells of the data the model was trained on."""
+
+    columns: Columns = field(default_factory=Columns)  # those that were named
+    pairs: bool | None = None  # whether the texts came in pairs, if that is known
+
+
 class Predictor:
-    """A fine-tuned model with its task and tokenizer; an `encoder` that is loaded already is used, not read again."""
+    """A fine-tuned model with its task and tokenizer.
+
+    An `encoder` that is loaded already takes the place of the one that is read with the head, so that only one stays
+    in memory.
+    """
 
     def __init__(self, folder: ModelFolder, device: str = "cpu", encoder: Bert | None = None) -> None:
         if folder.tokenizer is None:
             raise HeedfulError("the folder has no tokenizer", where=folder.path, remedy="put its tokenizer.json there")
         self.tokenizer = folder.tokenizer
-        self.task = task_of(read_task(folder.weights), folder.weights)
+        # A folder of Hugging Face's does not say how long its windows were: as long as it allows.
+        settings = {"max_length": folder.max_length, **read_task(folder.weights)}
+        file = folder.weights / TASK
+        self.task = task_of(settings, file)
+        told = {known.name: settings[known.name] for known in fields(TrainingData) if known.name in settings}
+        self.trained_on = from_mapping(TrainingData, told, file)
+        _check_room(self.task.max_length, folder.model_config.max_position_embeddings, file)
         self.model: nn.Module = load_for_task(folder, self.task.model, seed=0, complete=True).to(device).eval()
         if encoder is not None:
             self.model.encoder = encoder
@@ -60,19 +81,70 @@ class Predictor:
 
     def stream(self, examples: Sequence[Any]) -> Iterator[list[Prediction]]:
         """The predictions for examples, a chunk at a time."""
+        self._check_pairs(examples)
         with worker_pool() as pool:
             for start in range(0, len(examples), EXAMPLES_PER_CHUNK):
                 chunk = examples[start : start + EXAMPLES_PER_CHUNK]
                 yield predict(self.task, self.model, chunk, self.tokenizer, pool.map)
 
     def read(self, path: str | Path, columns: Columns | None = None, labelled: bool = True) -> Dataset[Any]:
-        """The examples of a file, checked against the labels the model knows."""
-        data = self.task.read(Path(path), columns or Columns(), labelled)
+        """The examples of a file, checked against the labels the model knows.
+
+        Columns that are not named are those of the training data. Without `labelled` every row is an example: one that
+        cannot be read is an error, where labelled data may lose a few.
+        """
+        asked = columns or Columns()
+        data = self.task.read(Path(path), self._columns(Path(path), asked, labelled), labelled)
         if labelled:
             self.task.check(data.examples)
+        else:
+            _check_whole(data)
         return data
 
-    def evaluate(self, data: Dataset[Any]) -> Evaluation:
-        """Predictions and scores for labelled examples."""
-        predictions = [prediction for chunk in self.stream(data.examples) for prediction in chunk]
+    def evaluate(self, data: Dataset[Any], advance: Callable[[int], object] = lambda done: None) -> Evaluation:
+        """Predictions and scores for labelled examples; `advance` is told how many are done."""
+        predictions: list[Prediction] = []
+        for chunk in self.stream(data.examples):
+            predictions += chunk
+            advance(len(predictions))
         return Evaluation(data, predictions, self.task.score(data.examples, predictions))
+
+    def _columns(self, path: Path, asked: Columns, labelled: bool) -> Columns:
+        own = self.trained_on.columns
+        if not labelled and asked == Columns() and _holds_plain_lines(path, own.text):
+            return asked
+        return Columns(asked.text or own.text, asked.pair or own.pair, asked.label or own.label)
+
+    def _check_pairs(self, examples: Sequence[Any]) -> None:
+        pairs = self.trained_on.pairs
+        if pairs is None:
+            return
+        for row in examples:
+            if isinstance(row, TextRow) and (row.pair is not None) != pairs:
+                trained, given = ("pairs of texts", "a single one") if pairs else ("single texts", "a pair")
+                raise HeedfulError(
+                    f"the model was trained on {trained}, and this is {given}",
+                    where=row.where or None,
+                    remedy="give the second text too, or name its column" if pairs else "give or name one text only",
+                )
+
+
+def _check_room(max_length: int, positions: int, where: Path) -> None:
+    if max_length > positions:
+        what = f"max_length {max_length} is more than the model's {positions} positions"
+        raise HeedfulError(what, where=where, remedy=f"set it to {positions} or less")
+
+
+def _check_whole(data: Dataset[Any]) -> None:
+    for remark in data.remarks:
+        if remark.what == RAGGED:
+            what = f"{remark.count:,} rows have another number of columns than the header"
+            raise HeedfulError(what, where=remark.places[0], remedy="mend them: each row is to get an answer")
+
+
+def _holds_plain_lines(path: Path, header: str | None) -> bool:
+    """Whether a file has a text in each line and no columns; the first line may still name the only one."""
+    if ending(path) != ".txt":
+        return False
+    first = next((line for line in read_lines(path) if line.strip()), "")
+    return "\t" not in first and first.strip() != header

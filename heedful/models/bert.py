@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from heedful.errors import HeedfulError
 from heedful.nn.attention import MultiHeadSelfAttention
+from heedful.nn.dropout import Dropout
 from heedful.nn.packed_linear import PackedLinear
 from heedful.schema import Batch, Encoded
 
@@ -84,7 +85,7 @@ class BertEmbeddings(nn.Module):
         self.segment = nn.Embedding(config.type_vocab_size, config.hidden_size)
         self.position = nn.Embedding(config.max_position_embeddings, config.hidden_size)
         self.norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
-        self.dropout = nn.Dropout(config.hidden_dropout_prob)
+        self.dropout = Dropout(config.hidden_dropout_prob)
 
     def forward(self, batch: Batch) -> Tensor:
         """(N,) ids, segments and positions -> (N, D)."""
@@ -104,7 +105,7 @@ class BertLayer(nn.Module):
         self.activation: nn.Module = nn.GELU()
         self.down = nn.Linear(inner, width)
         self.output_norm = nn.LayerNorm(width, eps=config.layer_norm_eps)
-        self.dropout = nn.Dropout(config.hidden_dropout_prob)
+        self.dropout = Dropout(config.hidden_dropout_prob)
 
     def forward(self, x: Tensor, batch: Batch, rows: Tensor | None = None) -> Tensor:
         """(N, D) -> (N, D); with `rows` (M,), only the output of these flat rows, (M, D)."""

@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from heedful.nn.dropout import drop
 from heedful.schema import Group
 
 
@@ -72,7 +73,12 @@ class MultiHeadSelfAttention(nn.Module):
 
     def _attend_group(self, qkv: Tensor, group: Group, dropout: float) -> Tensor:
         query, key, value = self._heads_of(qkv, group)
-        mixed = F.scaled_dot_product_attention(query, key, value, dropout_p=dropout)  # (b, H, T, d)
+        if dropout and query.device.type == "cpu":
+            # torch's fast kernel cannot drop anything on a CPU; what it does instead is slower than writing it out.
+            scores = (query * query.shape[-1] ** -0.5) @ key.transpose(-2, -1)  # (b, H, T, T)
+            mixed = drop(scores.softmax(-1), dropout) @ value  # (b, H, T, d)
+        else:
+            mixed = F.scaled_dot_product_attention(query, key, value, dropout_p=dropout)
         return mixed.transpose(1, 2).reshape(group.count * group.length, -1)
 
     def _heads_of(self, qkv: Tensor, group: Group) -> tuple[Tensor, Tensor, Tensor]:

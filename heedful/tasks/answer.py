@@ -17,8 +17,10 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple
 
+import numpy as np
 import torch
 import torch.nn.functional as F
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
@@ -28,9 +30,10 @@ from heedful.data.squad import read_questions
 from heedful.errors import HeedfulError
 from heedful.models.bert import Bert
 from heedful.models.heads import BertForAnswering
-from heedful.tasks.answer_metrics import best_threshold, scores
+from heedful.tasks.answer_metrics import MEASURES, best_threshold, scores
 from heedful.tasks.span_search import best_stretches
-from heedful.tasks.task import Item, Prediction, Task, Window
+from heedful.tasks.task import Item, Prediction, Rescorer, Task, Window
+from heedful.tasks.text_items import first_side
 from heedful.tasks.windows import spread
 from heedful.text.ideographs import IDEOGRAPHS
 from heedful.text.tokenizer import Tokenizer
@@ -58,6 +61,7 @@ class Answer(Task[Question]):
 
     name: ClassVar[str] = "answer"
     best: ClassVar[str] = "f1"
+    scores: ClassVar[tuple[str, ...]] = ("exact", "f1", "no_answer_accuracy", "has_answer_exact", "has_answer_f1")
     reads_once: ClassVar[bool] = False
     architecture: ClassVar[str | None] = "BertForQuestionAnswering"
 
@@ -107,7 +111,7 @@ class Answer(Task[Question]):
                 )
 
     def encode(self, examples: Sequence[Question], tokenizer: Tokenizer) -> list[Item]:
-        """One item for each window; of a question, as much as fills half of a window."""
+        """One item for each window; of a question that does not fit, as much as fills half of a window."""
         texts = list(dict.fromkeys(question.context for question in examples))
         encodings = zip(texts, tokenizer.pieces(texts), strict=True)
         contexts = {text: _Context(encoding.ids, encoding.offsets) for text, encoding in encodings}
@@ -121,7 +125,7 @@ class Answer(Task[Question]):
     def _items(
         self, number: int, question: Question, asked: list[int], context: _Context, tokenizer: Tokenizer
     ) -> Iterator[Item]:
-        asked = asked[: self.max_length // 2]
+        asked = first_side(asked, len(context.ids), self.max_length)
         answer = _tokens_of(question.answers[0], context.places) if question.answers else None
         before = len(asked) + 2
         room = self.max_length - before - 1
@@ -193,6 +197,14 @@ class Answer(Task[Question]):
         """Exact match and F1, and those of questions with and without an answer where there are both."""
         return scores(examples, [str(prediction["answer"]) for prediction in predictions], self.language)
 
+    def rescorer(self, examples: Sequence[Question], predictions: Sequence[Prediction]) -> Rescorer:
+        """As `score`, with each question measured once."""
+        truths = [[answer.text for answer in question.answers] for question in examples]
+        said = [(truth, str(prediction["answer"])) for truth, prediction in zip(truths, predictions, strict=True)]
+        exact, f1 = (np.array([measure(*pair) for pair in said]) for measure in MEASURES[self.language])
+        answered = np.array([bool(truth) for truth in truths])
+        return lambda chosen: _means(exact[chosen], f1[chosen], answered[chosen])
+
     def tuned(self, examples: Sequence[Question], predictions: Sequence[Prediction]) -> Answer:
         """The task with the threshold that gives these predictions the best F1."""
         if not self.no_answer:
@@ -200,6 +212,16 @@ class Answer(Task[Question]):
         silence = [float(prediction["no_answer_score"]) for prediction in predictions]
         guesses = [str(prediction["best_answer"]) for prediction in predictions]
         return replace(self, threshold=best_threshold(silence, examples, guesses, self.language))
+
+
+def _means(exact: NDArray[np.float64], f1: NDArray[np.float64], answered: NDArray[np.bool_]) -> dict[str, float]:
+    """The scores of questions that are measured already."""
+    found = {"exact": exact.mean(), "f1": f1.mean()}
+    if not answered.all():
+        found["no_answer_accuracy"] = exact[~answered].mean()
+        if answered.any():
+            found |= {"has_answer_exact": exact[answered].mean(), "has_answer_f1": f1[answered].mean()}
+    return {name: float(value) for name, value in found.items()}
 
 
 def _language(questions: Sequence[Question]) -> str:

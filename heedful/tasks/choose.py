@@ -36,6 +36,7 @@ class Choose(Task[Choice]):
 
     name: ClassVar[str] = "choose"
     best: ClassVar[str] = "accuracy"
+    scores: ClassVar[tuple[str, ...]] = ("accuracy",)
     architecture: ClassVar[str | None] = "BertForMultipleChoice"
 
     features: tuple[int, ...] = ()  # layers of a frozen encoder to look at, instead of training it

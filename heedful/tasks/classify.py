@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,7 @@ class Classify(Task[TextRow]):
 
     name: ClassVar[str] = "classify"
     best: ClassVar[str] = "accuracy"
+    scores: ClassVar[tuple[str, ...]] = ("accuracy", "f1", "matthews")
     architecture: ClassVar[str | None] = "BertForSequenceClassification"
 
     labels: tuple[str, ...] = ()
@@ -125,6 +127,8 @@ class Classify(Task[TextRow]):
 
 def _rank(label: str) -> tuple[bool, float, str]:
     try:
-        return False, float(label), label
+        number = float(label)
     except ValueError:
-        return True, 0.0, label
+        number = math.nan
+    # "nan" and "inf" are words here: the one has no place among numbers, and "infinity" equals the other.
+    return (False, number, label) if math.isfinite(number) else (True, 0.0, label)

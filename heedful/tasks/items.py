@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate, chain
+from threading import Lock
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from heedful.data.batching import TOKENS_PER_BATCH, cut_by_tokens, flat_batch
+from heedful.errors import HeedfulError
 from heedful.schema import Selection
 from heedful.tasks.task import Item
 
@@ -68,14 +71,13 @@ def portion_of(items: Sequence[Item], name: str, known: Known | None = None) -> 
 
 
 class ItemSource:
-    """Training batches: every epoch goes through all items in an order of its own, which depends on the seed alone."""
+    """Training batches without end: each epoch has all items in an order of its own, by the seed alone."""
 
     def __init__(
         self,
         items: Sequence[Item],
         name: str,
         batch_size: int,
-        epochs: float,
         seed: int,
         by_tokens: bool = False,
         known: Known | None = None,
@@ -84,17 +86,47 @@ class ItemSource:
         self.items, self.name, self.batch_size, self.seed, self.by_tokens = items, name, batch_size, seed, by_tokens
         self.known = known
         self._batches = lru_cache(maxsize=2)(self._shuffled)
-        whole = [len(self._batches(epoch)) for epoch in range(int(epochs))]
-        rest = round((epochs - int(epochs)) * len(self._batches(int(epochs))))
-        self.first_steps = [0, *accumulate(whole)]  # of each epoch
-        self.steps = max(1, self.first_steps[-1] + rest)
+        self._starts = [0]  # the first step of each epoch that was asked for so far; they differ in length
+        self._growing = Lock()
+        if not items:
+            raise HeedfulError("there is nothing to train on", remedy="give training data with examples")
+
+    def steps_in(self, epochs: float) -> int:
+        """How many steps so many epochs take, and at least one."""
+        whole = int(epochs)
+        with self._growing:
+            while len(self._starts) <= whole:
+                self._grow()
+        rest = epochs - whole
+        return max(1, self._starts[whole] + (round(rest * len(self._batches(whole))) if rest else 0))
 
     def step(self, number: int, rank: int = 0, world: int = 1, portions: int = 1) -> list[ItemPortion]:
         """The micro-batches of a step for one of `world` processes; together they are always the same items."""
-        epoch = max(e for e, first in enumerate(self.first_steps) if first <= number)
-        batch = self._batches(epoch)[number - self.first_steps[epoch]]
+        batch = self._batch(number, world)
         shares = [batch[i :: world * portions] for i in range(rank, world * portions, world)]
         return [self._portion(share) for share in shares if share]
+
+    def check(self, world: int, steps: int) -> None:
+        """Refuse, before training, a number of processes that is too great for a batch of the first epoch."""
+        for number in range(min(steps, self.steps_in(1))):
+            self._batch(number, world)
+
+    def _batch(self, number: int, world: int) -> list[int]:
+        with self._growing:
+            while self._starts[-1] <= number:
+                self._grow()
+        epoch = bisect_right(self._starts, number) - 1
+        batch = self._batches(epoch)[number - self._starts[epoch]]
+        if len(batch) < world:  # refused on all of them, so that none waits for the others
+            raise HeedfulError(
+                f"the batch of step {number + 1} is too small for {world} processes (items: {len(batch)})",
+                remedy="use larger batches or fewer processes",
+            )
+        return batch
+
+    def _grow(self) -> None:
+        epoch = len(self._starts) - 1
+        self._starts.append(self._starts[epoch] + len(self._batches(epoch)))
 
     def _portion(self, numbers: Sequence[int]) -> ItemPortion:
         known = None if self.known is None else [self.known[i] for i in numbers]

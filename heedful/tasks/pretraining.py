@@ -59,8 +59,9 @@ def filled_in(
         place = int(hidden[len(hidden) // 2])
         portion = as_portion(example).to(model.device)
         states = model.encoder.states_at(portion.batch, torch.tensor([place], device=model.device))
-        values, ids = model.mlm_logits(states)[0].softmax(-1).topk(top)
         pieces = tokenizer.vocabulary
+        # A model may have more rows than there are pieces.
+        values, ids = model.mlm_logits(states)[0].softmax(-1)[: len(pieces)].topk(top)
         left, right = example.ids[max(1, place - around) : place], example.ids[place + 1 : place + around + 1]
         shown.append(
             {

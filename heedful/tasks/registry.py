@@ -21,6 +21,9 @@ from heedful.tasks.regress import Regress
 from heedful.tasks.tag import Tag
 from heedful.tasks.task import Task
 
+# What task.json says beside the fields of the task: its name, and how its training data was read.
+BESIDE = ("task", "columns", "pairs")
+
 _known: dict[str, type[Task[Any]]] = {kind.name: kind for kind in (Classify, Regress, Tag, Answer, Choose)}
 
 
@@ -44,5 +47,5 @@ def task_named(name: str) -> type[Task[Any]]:
 
 def task_of(settings: Mapping[str, Any], where: object) -> Task[Any]:
     """The task that a model folder's settings describe: its name under `task`, and its fields."""
-    fields = {name: value for name, value in settings.items() if name != "task"}
+    fields = {name: value for name, value in settings.items() if name not in BESIDE}
     return from_mapping(task_named(str(settings.get("task"))), fields, where)

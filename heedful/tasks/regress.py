@@ -28,6 +28,8 @@ class Regress(Task[TextRow]):
 
     name: ClassVar[str] = "regress"
     best: ClassVar[str] = "spearman"
+    scores: ClassVar[tuple[str, ...]] = ("pearson", "spearman", "squared_error")
+    errors: ClassVar[tuple[str, ...]] = ("squared_error",)
     architecture: ClassVar[str | None] = "BertForSequenceClassification"
 
     features: tuple[int, ...] = ()  # layers of a frozen encoder to look at, instead of training it

@@ -11,11 +11,14 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain, groupby
+from math import nan
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
+import numpy as np
 import torch
 import torch.nn.functional as F
+from numpy.typing import NDArray
 from tokenizers import Encoding
 from torch import Tensor, nn
 
@@ -25,9 +28,9 @@ from heedful.errors import HeedfulError
 from heedful.models.bert import Bert
 from heedful.models.heads import BertForTagging
 from heedful.nn.crf import Crf, bio_transitions
-from heedful.tasks.entities import Tags, entities, entity_scores, repair
-from heedful.tasks.label_metrics import accuracy, per_label
-from heedful.tasks.task import Detail, Item, Prediction, Task, Window
+from heedful.tasks.entities import Tags, entities, entity_counts, entity_scores, repair
+from heedful.tasks.label_metrics import LabelScores, per_label, require_pairs
+from heedful.tasks.task import Detail, Item, Prediction, Rescorer, Task, Window
 from heedful.tasks.windows import home, spread
 from heedful.text.tokenizer import Tokenizer
 
@@ -42,6 +45,7 @@ class Tag(Task[TaggedWords]):
 
     name: ClassVar[str] = "tag"
     best: ClassVar[str] = "f1"
+    scores: ClassVar[tuple[str, ...]] = ("f1", "precision", "recall", "accuracy")
     reads_once: ClassVar[bool] = False
 
     labels: tuple[str, ...] = ()
@@ -148,9 +152,10 @@ class Tag(Task[TaggedWords]):
         items: Sequence[Item],
         outputs: Sequence[Sequence[Tensor]],
     ) -> list[Prediction]:
-        """The labels of the words, and the entities with their places in the text.
+        """The words with their places in the text, labels and probabilities, and the entities with theirs.
 
-        An entity's probability is the mean of its words', by softmax or, under a CRF, the marginals of its paths.
+        A word's probability is by softmax or, under a CRF, the marginal of its paths. That of an entity or of the
+        sentence is the mean of its words'; a sentence without words has nothing that could be wrong.
         """
         said = iter(self._labelled(model, _by_sentence(items, outputs)))
         return [self._prediction(example, [next(said) for _ in example.words]) for example in examples]
@@ -169,25 +174,34 @@ class Tag(Task[TaggedWords]):
         return [(self.labels[number], p) for number, p in zip(numbers.tolist(), probabilities.tolist(), strict=True)]
 
     def _prediction(self, example: TaggedWords, said: Sequence[tuple[str, float]]) -> Prediction:
-        labels = [label for label, _ in said]
+        labels, probabilities = [label for label, _ in said], [probability for _, probability in said]
         if self.finds_entities:
             labels, _ = repair(labels)
         found = []
         for type_, first, past in entities(labels) if self.finds_entities else []:
             start, end = example.spans[first][0], example.spans[past - 1][1]
-            sure = sum(probability for _, probability in said[first:past]) / (past - first)
             place = {"type": type_, "text": example.text[start:end], "start": start, "end": end}
-            found.append({**place, "probability": sure})
-        return {"words": list(example.words), "labels": labels, "entities": found}
+            found.append({**place, "probability": _mean(probabilities[first:past])})
+        words = {"words": list(example.words), "spans": [list(span) for span in example.spans], "labels": labels}
+        sure = {"probability": _mean(probabilities), "probabilities": probabilities}
+        return {**words, **sure, "entities": found}
 
     def score(self, examples: Sequence[TaggedWords], predictions: Sequence[Prediction]) -> Mapping[str, float]:
         """F1, precision and recall of entities, and the accuracy of words."""
+        return self.rescorer(examples, predictions)(np.arange(len(examples)))
+
+    def rescorer(self, examples: Sequence[TaggedWords], predictions: Sequence[Prediction]) -> Rescorer:
+        """As `score`, from the counts of each sentence."""
         truth, guess = _tags(examples, predictions)
-        right = accuracy([*chain.from_iterable(truth)], [*chain.from_iterable(guess)])
-        if not self.finds_entities:
-            return {"f1": right, "precision": right, "recall": right, "accuracy": right}
-        found = entity_scores(truth, guess)
-        return {"f1": found.f1, "precision": found.precision, "recall": found.recall, "accuracy": right}
+        words = _word_counts(truth, guess)
+        found = entity_counts(truth, guess) if self.finds_entities else words[:, [0, 1, 1]]
+
+        def rescored(chosen: NDArray[np.int64]) -> Mapping[str, float]:
+            right, total = words[chosen].sum(axis=0).tolist()
+            _, precision, recall, f1, _ = LabelScores.of("", *found[chosen].sum(axis=0).tolist())
+            return {"f1": f1, "precision": precision, "recall": recall, "accuracy": right / total if total else nan}
+
+        return rescored
 
     def details(self, examples: Sequence[TaggedWords], predictions: Sequence[Prediction]) -> Sequence[Detail]:
         """Each type of entity by itself, or each label where there are no entities."""
@@ -226,6 +240,17 @@ def _crf_of(model: nn.Module) -> Crf | None:
 
 def _tags(examples: Sequence[TaggedWords], predictions: Sequence[Prediction]) -> tuple[list[Tags], list[Tags]]:
     return [example.tags or () for example in examples], [prediction["labels"] for prediction in predictions]
+
+
+def _word_counts(truth: Sequence[Tags], guess: Sequence[Tags]) -> NDArray[np.int64]:
+    """Counts (N, 2): the words of each sentence whose tag is right, and all of them."""
+    require_pairs(truth, guess)
+    pairs = [list(zip(*both, strict=True)) for both in zip(truth, guess, strict=True)]
+    return np.array([(sum(true == said for true, said in pair), len(pair)) for pair in pairs], dtype=np.int64)
+
+
+def _mean(probabilities: Sequence[float]) -> float:
+    return sum(probabilities) / len(probabilities) if probabilities else 1.0
 
 
 def _pieces(words: int, encoding: Encoding, unknown: int) -> tuple[list[int], list[int]]:

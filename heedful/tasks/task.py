@@ -6,11 +6,13 @@ A task of your own is one file with a subclass of `Task`; docs/own-task.md goes 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from heedful.data.labelled import Columns, Dataset
@@ -21,6 +23,8 @@ E = TypeVar("E")
 T = TypeVar("T", bound="Task[Any]")
 # What a model says of one example, ready for JSON.
 Prediction = dict[str, Any]
+# The scores of a choice of examples, given by their numbers, of which some come several times.
+Rescorer = Callable[[NDArray[np.int64]], Mapping[str, float]]
 
 
 @dataclass(frozen=True)
@@ -62,7 +66,9 @@ class Task(ABC, Generic[E]):
     """A kind of problem, settled for one set of data: a frozen dataclass whose fields are kept with the model."""
 
     name: ClassVar[str]  # as on the command line
-    best: ClassVar[str]  # the score that decides which checkpoint is kept; higher is better
+    best: ClassVar[str]  # the score that decides which checkpoint is kept
+    scores: ClassVar[tuple[str, ...]] = ()  # the names `score` can give, if they are known beforehand
+    errors: ClassVar[tuple[str, ...]] = ()  # those of them of which less is better
     architecture: ClassVar[str | None] = None  # Hugging Face's name of such a model, where there is one
     reads_once: ClassVar[bool] = True  # without a stride, what is longer than a window is cut off
 
@@ -113,6 +119,15 @@ class Task(ABC, Generic[E]):
     @abstractmethod
     def score(self, examples: Sequence[E], predictions: Sequence[Prediction]) -> Mapping[str, float]:
         """How good predictions for labelled examples are."""
+
+    def rescorer(self, examples: Sequence[E], predictions: Sequence[Prediction]) -> Rescorer:
+        """As `score`, for the many choices of a bootstrap; what is the same in all of them may be computed once."""
+
+        def rescored(chosen: NDArray[np.int64]) -> Mapping[str, float]:
+            numbers = chosen.tolist()
+            return self.score([examples[i] for i in numbers], [predictions[i] for i in numbers])
+
+        return rescored
 
     def details(self, examples: Sequence[E], predictions: Sequence[Prediction]) -> Sequence[Detail]:
         """What else can be told, label by label."""

@@ -64,6 +64,14 @@ def row_of(given: Any) -> TextRow:
     raise HeedfulError(what, remedy='give a text, a pair of texts, or {"text": …, "pair": …}')
 
 
+def first_side(first: list[int], second: int, max_length: int) -> list[int]:
+    """The first side of a pair in front of windows over `second` tokens: whole if both fit, else half a window of it.
+
+    Where the second side is short, the first has all the room that it leaves.
+    """
+    return first[: max(max_length // 2, max_length - 3 - second)]
+
+
 def _are_pairs(rows: Sequence[TextRow]) -> bool:
     pairs = [row.pair is not None for row in rows]
     if any(pairs) and not all(pairs):
@@ -76,8 +84,8 @@ def _are_pairs(rows: Sequence[TextRow]) -> bool:
 
 def _windows(row: TextRow, tokenizer: Tokenizer, max_length: int, stride: int) -> Iterator[Window]:
     """All of a text in windows, or all of the second text of a pair, each time with the first before it."""
-    first = [] if row.pair is None else tokenizer.pieces([row.text])[0].ids[: max_length // 2]
     moving = tokenizer.pieces([row.text if row.pair is None else row.pair])[0].ids
+    first = [] if row.pair is None else first_side(tokenizer.pieces([row.text])[0].ids, len(moving), max_length)
     room = max_length - 2 if row.pair is None else max_length - len(first) - 3
     for window in spread(len(moving), room, min(stride, room)):
         part = moving[window.start : window.stop]

@@ -14,6 +14,8 @@ def spread(length: int, room: int, stride: int = 0) -> list[range]:
     """
     if room < 1:
         raise HeedfulError(f"a window has room for {room} tokens", remedy="use a greater max_length")
+    if stride < 0:
+        raise HeedfulError(f"a stride of {stride}", remedy="use a positive one, or 0 for windows that overlap by half")
     step = stride or max(1, room // 2)
     if step > room:
         raise HeedfulError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,7 +50,7 @@ def _run(path: Path, name: str) -> Run:
         raise HeedfulError("there is no run in this folder", where=path, remedy=remedy)
     metrics = read_metrics(path / METRICS)
     if (path / SCORES).is_file():
-        scores = {key: float(value) for key, value in read_json(path / SCORES).items()}
+        scores = {k: math.nan if v is None else float(v) for k, v in read_json(path / SCORES).items()}
     else:
         scores = {series.leaf: series.values[-1] for series in _evaluations(metrics)}
     return Run(name, scores, metrics)

@@ -16,7 +16,7 @@ from torch import nn
 import heedful
 from heedful.checkpoints.bert_folder import load_bert
 from heedful.checkpoints.folder import read_folder
-from heedful.checkpoints.task_folder import load_for_task, read_task, save_for_task
+from heedful.checkpoints.task_folder import load_for_task, read_task, save_for_task, start_for_task
 from heedful.data.batching import flat_batch
 from heedful.errors import HeedfulError
 from heedful.models.bert import Bert
@@ -185,7 +185,9 @@ def test_another_number_of_labels_starts_afresh(tiny_folder: Path, tmp_path: Pat
 def test_another_bilstm_starts_afresh(tiny_folder: Path, tmp_path: Path, layers: int, width: int) -> None:
     asked: Build = lambda encoder: BertForTagging(encoder, 3, "bilstm-crf", (), width, layers)  # noqa: E731
     old, new, notes = other_head(tiny_folder, tmp_path, MODELS["bilstm-crf tagging"], asked)
-    assert {note.split(" ")[0] for note in notes} == ({"lstm"} if width == 6 else {"lstm", "classifier"})
+    afresh = {note.split(" ")[0] for note in notes if "starts afresh" in note}
+    assert afresh == ({"lstm"} if width == 6 else {"lstm", "classifier"})
+    assert "crf is kept as the folder has it" in notes
     assert same(old.get_submodule("crf"), new.get_submodule("crf"))
     assert not torch.equal(old.get_submodule("lstm").weight_hh_l0[:4], new.get_submodule("lstm").weight_hh_l0[:4, :6])
 
@@ -193,9 +195,58 @@ def test_another_bilstm_starts_afresh(tiny_folder: Path, tmp_path: Path, layers:
 def test_a_crf_joins_a_linear_tagger(tiny_folder: Path, tmp_path: Path) -> None:
     asked: Build = lambda encoder: BertForTagging(encoder, 3, "crf")  # noqa: E731
     old, new, notes = other_head(tiny_folder, tmp_path, MODELS["linear tagging"], asked)
-    assert notes == ["crf starts afresh: the folder has none"]
+    assert notes == ["classifier is kept as the folder has it", "crf starts afresh: the folder has none"]
     assert same(old.get_submodule("classifier"), new.get_submodule("classifier"))
     assert not any(parameter.any() for parameter in new.get_submodule("crf").parameters())
+
+
+LABELLED = {"task": "classify", "labels": ["a", "b", "c"]}
+
+
+@pytest.mark.parametrize(
+    ("asked", "reason"),
+    [
+        (LABELLED | {"labels": ("a", "b", "c"), "max_length": 64}, None),
+        (LABELLED | {"labels": ["b", "a", "c"]}, "other labels"),
+        ({"task": "tag", "labels": ["a", "b", "c"]}, "the task classify"),
+        (None, None),
+    ],
+)
+def test_a_head_that_fits_is_kept_for_its_own_task_and_labels_only(
+    tiny_folder: Path, tmp_path: Path, asked: dict[str, Any] | None, reason: str | None
+) -> None:
+    notes: list[str] = []
+    model = stirred(load(tiny_folder, MODELS["classification"]))
+    folder = save(model, tmp_path / "m", task=LABELLED)
+    again = load(folder, MODELS["classification"], task=asked, note=notes.append)
+    assert len(notes) == 1
+    assert (f"classifier starts afresh: the folder's was made for {reason}" if reason else "is kept") in notes[0]
+    assert same(model.get_submodule("classifier"), again.get_submodule("classifier")) == (reason is None)
+    assert same(model.get_submodule("encoder"), again.get_submodule("encoder"))
+
+
+def test_the_labels_in_config_json_count_where_there_is_no_task_json(tiny_folder: Path, tmp_path: Path) -> None:
+    notes: list[str] = []
+    settings = {"architecture": "BertForSequenceClassification", "labels": ("x", "y", "z")}
+    folder = save(stirred(load(tiny_folder, MODELS["classification"])), tmp_path / "m", **settings)
+    (folder / "task.json").unlink()
+    load(folder, MODELS["classification"], task=LABELLED, note=notes.append)
+    load(folder, MODELS["classification"], task=LABELLED | {"labels": ["x", "y", "z"]}, note=notes.append)
+    assert ["starts afresh" in note for note in notes] == [True, False]
+
+
+def test_random_weights_have_nothing_of_the_folder(tiny_folder: Path, tmp_path: Path) -> None:
+    learned = stirred(load(tiny_folder, bio_tagger))
+    folder = save(learned, tmp_path / "m")
+    start, again, other, elsewhere = (
+        start_for_task(read_folder(path), bio_tagger, seed)
+        for path, seed in ((folder, 1), (folder, 1), (folder, 2), (tiny_folder, 1))
+    )
+    assert same(start, again) and same(start, elsewhere) and not same(start, other)
+    for name, tensor in start.named_parameters():
+        assert not torch.equal(tensor, learned.get_parameter(name)), name
+    head = load(tiny_folder, bio_tagger, 1).get_submodule("lstm")
+    assert same(start.get_submodule("lstm"), head)
 
 
 class Mine(nn.Module):

@@ -242,7 +242,7 @@ def test_vocabulary_of_another_tokenizer(built, tokenizer):
     corpus = Corpus.open(built)
     corpus.check_vocabulary(tokenizer)
     vocabulary = {piece: i for i, piece in enumerate([*tokenizer.vocabulary, "more"])}
-    with pytest.raises(HeedfulError, match="another vocabulary"):
+    with pytest.raises(HeedfulError, match=r"(?s)another vocabulary.*`heedful tokenizer extend`"):
         corpus.check_vocabulary(Tokenizer(wordpiece_tokenizer(vocabulary, lowercase=True)))
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -125,6 +126,14 @@ def test_what_fits_is_a_single_window_whatever_the_room(
     assert found[0] == found[1] and len(found[0]) == len(QUESTIONS)
 
 
+def test_a_long_question_that_fits_is_not_cut(tiny_tokenizer: Tokenizer) -> None:
+    asked = question("a b c d e f g h", "i j", "j")  # 8 + 2 + 3 tokens
+    exactly = Answer(max_length=13, stride=1).encode([asked], tiny_tokenizer)
+    assert exactly == Answer().encode([asked], tiny_tokenizer) and len(exactly) == 1
+    (item,) = Answer(max_length=12, stride=1).encode([asked], tiny_tokenizer)  # the context is shorter than the half
+    assert len(item.spans) == 3 and item.tokens == 12
+
+
 def test_the_loss_is_a_softmax_over_the_rows_of_each_window(tiny_tokenizer: Tokenizer) -> None:
     items = Answer().encode(QUESTIONS, tiny_tokenizer)
     counts = [len(item.spans) for item in items]
@@ -208,6 +217,19 @@ def test_scores_tell_questions_with_and_without_answer_apart() -> None:
     }  # fmt: skip
     chinese = [question("什么", "我爱北京，中国。", "北京，中国")]
     assert Answer(language="zh").score(chinese, [{"answer": "北京中"}])["f1"] == pytest.approx(2 * 3 / 7)
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_any_choice_of_questions_is_scored_as_if_it_were_all(language: Literal["en", "zh"]) -> None:
+    questions = [*QUESTIONS, question("z", "the cat"), question("q", "the dog")]
+    guesses = ["dog", "a the cat", "北", "苹果", "", "b c d", "42", "dog", "", "dog"]
+    predictions = [{"answer": guess} for guess in guesses]
+    task, rng = Answer(language=language, no_answer=True), np.random.default_rng(0)
+    rescored = task.rescorer(questions, predictions)
+    choices = [rng.integers(len(questions), size=len(questions)) for _ in range(20)]
+    for chosen in [*choices, np.arange(8), np.array([8, 9, 8])]:  # all with an answer, and all without
+        picked = [questions[i] for i in chosen], [predictions[i] for i in chosen]
+        assert rescored(chosen) == pytest.approx(task.score(*picked))
 
 
 def test_the_language_and_silence_are_found_in_the_training_data() -> None:

@@ -19,6 +19,21 @@ def test_labels_are_sorted_as_numbers_where_they_are_numbers() -> None:
     assert Classify.fit([TextRow("a", None, "no"), TextRow("b", None, "maybe")]).labels == ("maybe", "no")
 
 
+def test_the_order_of_labels_is_that_of_their_names_whatever_comes_first() -> None:
+    labels = ("1", "1.0", "01", "nan", "inf", "infinity", "-2", "NaN", "x")
+    orders = [labels[i:] + labels[:i] for i in range(len(labels))]
+    found = {Classify.fit([TextRow("a", None, label) for label in order]).labels for order in orders}
+    assert found == {("-2", "01", "1", "1.0", "NaN", "inf", "infinity", "nan", "x")}
+
+
+def test_the_names_of_scores_are_told_beforehand() -> None:
+    rows = [TextRow("", None, label) for label in "01"]
+    task = Classify.fit(rows)
+    assert tuple(task.score(rows, [{"label": "0"}, {"label": "1"}])) == Classify.scores
+    assert tuple(Regress.fit(rows).score(rows, [{"value": 0.0}, {"value": 2.0}])) == Regress.scores
+    assert set(Regress.errors) < set(Regress.scores)
+
+
 def test_a_single_label_is_refused() -> None:
     with pytest.raises(HeedfulError, match="only the label '9'"):
         Classify.fit(ROWS[1:])

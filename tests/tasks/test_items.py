@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from heedful.errors import HeedfulError
 from heedful.schema import Selection
 from heedful.tasks.items import ItemSource, outputs_of, portion_of, select
 from heedful.tasks.task import Item, Window
@@ -54,36 +55,62 @@ def test_outputs_come_in_the_order_of_the_items() -> None:
 
 def test_an_epoch_shows_every_item_once_in_an_order_of_its_own() -> None:
     items = [item(n, 4) for n in range(50)]
-    source = ItemSource(items, "loss", batch_size=8, epochs=2, seed=3)
-    epochs = [_numbers(source, range(*source.first_steps[e : e + 2])) for e in range(2)]
+    source = ItemSource(items, "loss", batch_size=8, seed=3)
+    epochs = [_numbers(source, range(*(source.steps_in(n) if n else 0 for n in (e, e + 1)))) for e in range(2)]
     assert [sorted(numbers) for numbers in epochs] == [list(range(50))] * 2
     assert epochs[0] != epochs[1]
-    assert _numbers(ItemSource(items, "loss", 8, 2, seed=3), range(3)) == _numbers(source, range(3))
-    assert _numbers(ItemSource(items, "loss", 8, 2, seed=4), range(3)) != _numbers(source, range(3))
+    assert _numbers(ItemSource(items, "loss", 8, seed=3), range(3)) == _numbers(source, range(3))
+    assert _numbers(ItemSource(items, "loss", 8, seed=4), range(3)) != _numbers(source, range(3))
 
 
 @pytest.mark.parametrize(("world", "portions"), [(1, 4), (2, 1), (2, 3)])
 def test_ranks_and_portions_share_the_same_batch(world: int, portions: int) -> None:
-    source = ItemSource([item(n, 3 + n % 4) for n in range(40)], "loss", batch_size=12, epochs=1, seed=0)
-    for step in range(source.steps):
+    source = ItemSource([item(n, 3 + n % 4) for n in range(40)], "loss", batch_size=12, seed=0)
+    for step in range(source.steps_in(1)):
         whole = _step(source, step, 0, 1, 1)
         dealt = [n for rank in range(world) for n in _step(source, step, rank, world, portions)]
         assert Counter(whole) == Counter(dealt)
 
 
 def test_batches_by_tokens_stay_within_their_size() -> None:
-    source = ItemSource(
-        [item(n, 3 + n % 9) for n in range(60)], "loss", batch_size=40, epochs=1, seed=0, by_tokens=True
-    )
-    sizes = [source.step(step)[0].tokens for step in range(source.steps)]
+    items = [item(n, 3 + n % 9) for n in range(60)]
+    source = ItemSource(items, "loss", batch_size=40, seed=0, by_tokens=True)
+    sizes = [source.step(step)[0].tokens for step in range(source.steps_in(1))]
     assert max(sizes[:-1]) <= 40
     assert sum(sizes) == sum(3 + n % 9 for n in range(60))
 
 
 def test_a_part_of_an_epoch() -> None:
     items = [item(n, 4) for n in range(64)]
-    assert ItemSource(items, "loss", 8, 0.5, seed=0).steps == 4
-    assert ItemSource(items, "loss", 8, 1.25, seed=0).steps == 10
+    source = ItemSource(items, "loss", 8, seed=0)
+    assert [source.steps_in(epochs) for epochs in (0.01, 0.5, 1.25, 3)] == [1, 4, 10, 24]
+
+
+@pytest.mark.parametrize("by_tokens", [False, True])
+def test_any_step_can_be_asked_for_in_any_order(by_tokens: bool) -> None:
+    items = [item(n, 3 + n % 9) for n in range(20)]
+    source, other = (ItemSource(items, "loss", 30 if by_tokens else 8, 0, by_tokens) for _ in range(2))
+    forwards = [_step(source, step, 0, 1, 1) for step in range(source.steps_in(5))]
+    backwards = [_step(other, step, 0, 1, 1) for step in reversed(range(len(forwards)))]
+    assert forwards == backwards[::-1]
+    assert Counter(n for numbers in forwards for n in numbers) == dict.fromkeys(range(20), 5)
+
+
+def test_a_batch_too_small_for_the_processes_is_refused_on_all_of_them() -> None:
+    source = ItemSource([item(n, 4) for n in range(5)], "loss", batch_size=3, seed=0)
+    assert all(source.step(0, rank, world=3) for rank in range(3))
+    for rank in range(3):
+        with pytest.raises(HeedfulError, match="step 2 is too small for 3 processes"):
+            source.step(1, rank, world=3)
+    with pytest.raises(HeedfulError, match="step 2 is too small for 3 processes"):
+        source.check(world=3, steps=9)
+    source.check(world=3, steps=1)
+    source.check(world=2, steps=9)
+
+
+def test_nothing_to_train_on_is_refused() -> None:
+    with pytest.raises(HeedfulError, match="nothing to train on"):
+        ItemSource([], "loss", batch_size=3, seed=0)
 
 
 def _numbers(source: ItemSource, steps: range) -> list[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -161,3 +162,20 @@ def test_long_surroundings_are_cut(tiny_folder: Path, tiny_tokenizer: Tokenizer)
     first, second = filled_in(ours, hidden_examples(tiny_tokenizer), tiny_tokenizer, around=2, top=1)
     assert (first["text"], second["text"]) == ("sees un [___]able [MASK]", "dog sees [___] [SEP]")
     assert len(first["guesses"]) == 1
+
+
+@torch.no_grad()
+def test_rows_without_a_piece_are_never_guessed(tiny_tokenizer: Tokenizer) -> None:
+    pieces = tiny_tokenizer.vocab_size
+    config = replace(CONFIG, vocab_size=pieces + 8)
+    wide = BertForPretraining(config)
+    initialise(wide, config, seed=1)
+    wide.eval()
+    examples = hidden_examples(tiny_tokenizer)
+    before = filled_in(wide, examples, tiny_tokenizer, top=3)
+    (bias,) = [parameter for parameter in wide.parameters() if parameter.shape == (pieces + 8,)]
+    bias[pieces:] = 3.0  # the likeliest by far are now rows that have no piece
+    after = filled_in(wide, examples, tiny_tokenizer, top=3)
+    for one, other in zip(before, after, strict=True):
+        assert [word for word, _ in one["guesses"]] == [word for word, _ in other["guesses"]]
+        assert all(big > small for (_, big), (_, small) in zip(one["guesses"], other["guesses"], strict=True))

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -13,6 +14,7 @@ from heedful.config import from_mapping, to_mapping
 from heedful.data.conll import tagged_from_text, tagged_from_words
 from heedful.data.labelled import TaggedWords
 from heedful.errors import HeedfulError
+from heedful.tasks.entities import entity_scores
 from heedful.tasks.finetuning import predict
 from heedful.tasks.tag import Tag
 from heedful.tasks.task import Item
@@ -66,7 +68,7 @@ def test_a_sentence_without_words_has_no_labels(tiny_tokenizer: Tokenizer, small
     found = predict(task, small_model(task), examples, tiny_tokenizer)
     assert [len(one["labels"]) for one in found] == [0, 2, 0]
     assert predict(task, small_model(task), examples[:1], tiny_tokenizer) == [
-        {"words": [], "labels": [], "entities": []}
+        {"words": [], "spans": [], "labels": [], "probability": 1.0, "probabilities": [], "entities": []}
     ]
 
 
@@ -137,6 +139,9 @@ def test_the_probability_of_an_entity_is_the_mean_of_its_words(
     (found,) = task.decode(small_model(task), [example], items, [[shares.log()]])
     (entity,) = found["entities"]
     assert entity["text"] == "cat dog" and entity["probability"] == pytest.approx(0.7)
+    assert found["spans"] == [[0, 3], [4, 7], [8, 11]]
+    assert found["probabilities"] == pytest.approx([0.9, 0.6, 0.8])
+    assert found["probability"] == pytest.approx(2.3 / 3)
 
 
 def test_a_stray_label_is_read_as_a_beginning(tiny_tokenizer: Tokenizer, small_model: Callable[..., Any]) -> None:
@@ -161,12 +166,33 @@ def test_scores_are_of_entities_and_of_words() -> None:
     assert [(row[0], row[-1]) for row in detail.rows] == [("ANIMAL", 8), ("PLACE", 3)]
 
 
+@pytest.mark.parametrize("labels", [LABELS, (*LABELS, "NOUN")])
+def test_any_choice_of_sentences_is_scored_as_if_it_were_all(labels: tuple[str, ...]) -> None:
+    """Of entities, and of plain labels: against whole entities counted again, and against the words."""
+    task, rng = Tag(labels=labels), np.random.default_rng(0)
+    predictions = [{"labels": rng.choice(LABELS, len(example.words)).tolist()} for example in SENTENCES]
+    rescored = task.rescorer(SENTENCES, predictions)
+    for _ in range(20):
+        chosen = rng.integers(len(SENTENCES), size=len(SENTENCES))
+        truth = [SENTENCES[i].tags or () for i in chosen]
+        guess = [predictions[i]["labels"] for i in chosen]
+        right = float(np.mean(np.concatenate(truth) == np.concatenate(guess)))
+        found = rescored(chosen)
+        assert found["accuracy"] == pytest.approx(right)
+        expected = entity_scores(truth, guess)
+        whole = (expected.f1, expected.precision, expected.recall) if labels == LABELS else (right,) * 3
+        assert (found["f1"], found["precision"], found["recall"]) == pytest.approx(whole)
+        assert found == task.score([SENTENCES[i] for i in chosen], [predictions[i] for i in chosen])
+
+
 def test_plain_labels_are_scored_word_by_word(tiny_tokenizer: Tokenizer, trained: Callable[..., Any]) -> None:
     examples = [tagged_from_words(["the", "cat", "sees"], ["D", "N", "V"]), tagged_from_words(["dog"], ["N"])]
     task = Tag.fit(examples, head="crf")
     assert task.labels == ("D", "N", "V") and not task.finds_entities
     found = predict(task, trained(task, examples).model, examples, tiny_tokenizer)
     assert [one["labels"] for one in found] == [["D", "N", "V"], ["N"]] and found[0]["entities"] == []
+    assert found[0]["spans"] == [[0, 3], [4, 7], [8, 12]] and found[1]["probabilities"] == [found[1]["probability"]]
+    assert found[0]["probability"] == pytest.approx(sum(found[0]["probabilities"]) / 3)
     worse = [{"labels": ["D", "N", "N"]}, {"labels": ["N"]}]
     assert set(task.score(examples, worse).values()) == {0.75}
     assert [row[0] for row in task.details(examples, worse)[0].rows] == ["D", "N", "V"]

@@ -36,3 +36,5 @@ def test_windows_with_gaps_or_without_room_are_refused() -> None:
         spread(100, 10, 11)
     with pytest.raises(HeedfulError, match="room"):
         spread(100, 0)
+    with pytest.raises(HeedfulError, match="a stride of -5"):
+        spread(100, 10, -5)

@@ -93,6 +93,20 @@ def test_the_journal_is_cut_at_the_step_it_is_resumed_at(tmp_path: Path) -> None
     assert lines == [{"step": 5, "losses": {"x": None}}, {"step": 10, "losses": {"x": None}}]
 
 
+def test_what_json_cannot_say_becomes_null_however_deep_it_lies(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.jsonl"
+    journal = Journal(path, 0)
+    nan, infinite = float("nan"), float("inf")
+    journal.write(1, {"examples": [{"guesses": [["cat", nan], ("dog", 0.25)]}], "norms": (infinite, 1)})
+    journal.close()
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is not JSON")
+
+    told = json.loads(path.read_text(), parse_constant=refuse)
+    assert told == {"step": 1, "examples": [{"guesses": [["cat", None], ["dog", 0.25]]}], "norms": [None, 1]}
+
+
 def test_the_parts_of_the_time_add_up_and_grow_over_sessions(tmp_path: Path) -> None:
     path, total = tmp_path / "timing.json", 0.0
     for session in (1, 2):

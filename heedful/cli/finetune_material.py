@@ -1,0 +1,76 @@
+"""What a fine-tuning run works with: the folder it starts from, its task, and its data, read and checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from heedful.checkpoints.folder import ModelFolder, read_folder
+from heedful.cli.finetune_plan import Plan
+from heedful.config import to_mapping
+from heedful.data.labelled import Dataset
+from heedful.errors import HeedfulError
+from heedful.inference.load import model_path
+from heedful.tasks.registry import task_named, task_of
+from heedful.tasks.task import Item, Task
+from heedful.text.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True)
+class Material:
+    """The folder, the task and the data as items; the same for every seed."""
+
+    folder: ModelFolder
+    tokenizer: Tokenizer
+    task: Task[Any]
+    train: Dataset[Any]
+    dev: Dataset[Any] | None
+    train_items: list[Item]
+    dev_items: list[Item]
+
+    @classmethod
+    def of(cls, plan: Plan) -> Material:
+        """Read and check all of it."""
+        folder = read_folder(model_path(plan.model))
+        if folder.tokenizer is None:
+            raise HeedfulError("the folder has no tokenizer", where=folder.path, remedy="put its tokenizer.json there")
+        kind = task_named(plan.task)
+        train = kind.read(Path(plan.train), plan.columns)
+        if plan.limit:
+            train = replace(train, examples=train.examples[: plan.limit])
+        task = kind.fit(train.examples, **plan.task_fields({field.name for field in fields(kind)}))
+        # A model folder's task is checked when it is read: this one must pass too, before it is trained for hours.
+        task = task_of(described(task), "the options")
+        _check_room(task, folder)
+        dev = kind.read(Path(plan.dev), plan.columns) if plan.dev else None
+        if dev is not None:
+            task.check(dev.examples)
+        items = task.encode(train.examples, folder.tokenizer)
+        dev_items = task.encode(dev.examples, folder.tokenizer) if dev else []
+        return cls(folder, folder.tokenizer, task, train, dev, items, dev_items)
+
+    def remarks(self) -> list[str]:
+        """What was odd about the files, and how many examples may have been cut."""
+        sets = [("train", self.train), *([("dev", self.dev)] if self.dev else [])]
+        found = [f"{name}: {remark}" for name, data in sets for remark in data.remarks]
+        limit = self.task.max_length
+        full = sum(any(len(window.ids) >= limit for window in item.windows) for item in self.train_items)
+        if full and not self.task.stride and self.task.reads_once:
+            found.append(f"{full:,} of {len(self.train_items):,} examples fill all {limit} tokens; longer ones are cut")
+        return found
+
+
+def described(task: Task[Any]) -> dict[str, Any]:
+    """The task as a model folder's task.json has it."""
+    return {"task": task.name, **to_mapping(task)}
+
+
+def _check_room(task: Task[Any], folder: ModelFolder) -> None:
+    positions = folder.model_config.max_position_embeddings
+    if task.max_length > positions:
+        raise HeedfulError(
+            f"windows of {task.max_length} tokens are longer than the model's {positions} positions",
+            where=folder.path,
+            remedy=f"use --max-length {positions} or less",
+        )

@@ -1,0 +1,110 @@
+"""`heedful predict`: files and texts told apart, every input with its answer, and answers that know their input."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from heedful.checkpoints.folder import read_folder
+from heedful.checkpoints.task_folder import load_for_task, save_for_task
+from heedful.cli.predict import command
+from heedful.config import to_mapping
+from heedful.errors import HeedfulError
+from heedful.tasks.answer import Answer
+from heedful.tasks.classify import Classify
+from heedful.tasks.tag import Tag
+from heedful.tasks.task import Task
+
+TASKS: dict[str, Task[Any]] = {
+    "classify": Classify(labels=("bad", "good")),
+    "tag": Tag(labels=("O", "B-X", "I-X")),
+    "answer": Answer(),
+}
+
+
+@pytest.fixture(scope="module")
+def models(tiny_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The folders of random models, by their task."""
+    folder, path = read_folder(tiny_folder), tmp_path_factory.mktemp("predict")
+    for name, task in TASKS.items():
+        model = load_for_task(folder, task.model, seed=0)
+        settings = {"task": name, **to_mapping(task)}
+        save_for_task(model, path / name, folder.tokenizer, task=settings, architecture=task.architecture)
+    return {name: path / name for name in TASKS}
+
+
+def predict(*arguments: object, given: str | None = None) -> list[dict[str, Any]]:
+    done = run(*arguments, given=given)
+    assert done.exit_code == 0, (done.output, done.exception)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def run(*arguments: object, given: str | None = None) -> Result:
+    return CliRunner().invoke(command, [str(argument) for argument in arguments], input=given)
+
+
+def write(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_lines_tables_and_standard_input_give_the_same_answers(models: dict[str, Path], tmp_path: Path) -> None:
+    lines = predict(models["classify"], write(tmp_path / "a.txt", "the cat\na dog, 中国\n"))
+    assert len(lines) == 2 and lines[0] != lines[1]
+    assert lines == predict(models["classify"], write(tmp_path / "b.txt", "id\ttext\n1\tthe cat\n2\ta dog, 中国\n"))
+    assert lines == predict(models["classify"], "-", given="the cat\na dog, 中国\n")
+    (alone,) = predict(models["classify"], "the cat")
+    assert alone["probabilities"] == pytest.approx(lines[0]["probabilities"], abs=1e-5)
+
+
+def test_a_txt_file_of_words_and_tags_is_no_running_text(models: dict[str, Path], tmp_path: Path) -> None:
+    tagged = predict(models["tag"], write(tmp_path / "a.txt", "the O\ncat B-X\n\ndog B-X\n"))
+    assert [one["words"] for one in tagged] == [["the", "cat"], ["dog"]]
+    running = predict(models["tag"], write(tmp_path / "b.txt", "the cat\ndog\n"))
+    assert running == tagged
+    (one, _) = tagged
+    assert one["spans"] == [[0, 3], [4, 7]] and len(one["probabilities"]) == 2 and 0 < one["probability"] < 1
+
+
+def test_answers_in_a_file_know_their_input(models: dict[str, Path], tmp_path: Path) -> None:
+    path, output = write(tmp_path / "a.txt", "the cat\n\na dog\n"), tmp_path / "answers.jsonl"
+    assert predict(models["classify"], path, "-o", output) == []
+    written = [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
+    assert [one.pop("where") for one in written] == [f"{path}:1", f"{path}:3"]
+    assert written == predict(models["classify"], path)
+
+
+def test_answers_to_questions_carry_the_id(models: dict[str, Path], tmp_path: Path) -> None:
+    asked = [{"id": f"q{n}", "question": "who?", "context": "the cat " * n} for n in (1, 2)]
+    path = write(tmp_path / "a.jsonl", "".join(json.dumps(one) + "\n" for one in asked))
+    assert [one["id"] for one in predict(models["answer"], path)] == ["q1", "q2"]
+    assert "id" not in predict(models["answer"], "who?", "--context", "the cat")[0]
+
+
+def test_a_row_that_cannot_be_read_is_an_error_and_leaves_no_output(models: dict[str, Path], tmp_path: Path) -> None:
+    path = write(tmp_path / "a.tsv", "id\ttext\n" + "1\tthe cat\n" * 60 + "2\n")
+    done = run(models["classify"], path, "-o", tmp_path / "answers.jsonl")
+    assert isinstance(done.exception, HeedfulError) and "a.tsv:62" in str(done.exception)
+    assert not (tmp_path / "answers.jsonl").exists()
+
+
+@pytest.mark.parametrize("name", ["dve.tsv", "no/such.jsonl", "x.CSV.gz", "dev.conll", "a.txt", "b.json"])
+def test_a_mistyped_file_name_is_not_predicted_as_a_text(models: dict[str, Path], name: str) -> None:
+    done = run(models["classify"], name)
+    assert isinstance(done.exception, HeedfulError) and "no such file" in str(done.exception)
+
+
+@pytest.mark.parametrize("text", ["see the a.txt", "a.b", "the cat.", "txt"])
+def test_a_text_with_a_full_stop_is_a_text(models: dict[str, Path], text: str) -> None:
+    assert len(predict(models["classify"], text)) == 1
+
+
+@pytest.mark.parametrize("source", ["file", "-"])
+def test_a_pair_goes_with_a_text_only(models: dict[str, Path], tmp_path: Path, source: str) -> None:
+    path = write(tmp_path / "a.txt", "the cat\n") if source == "file" else source
+    done = run(models["classify"], path, "--pair", "a dog", given="the cat\n")
+    assert done.exit_code == 2 and "--pair-column" in done.stderr

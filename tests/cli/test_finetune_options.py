@@ -1,0 +1,286 @@
+"""The options of `heedful finetune` mean what they say, or are refused before anything is written."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from heedful.checkpoints.task_folder import read_task
+from heedful.cli import finetune_dev, finetune_run, seeds
+from heedful.cli.finetune import command
+from heedful.cli.finetune_material import Material
+from heedful.cli.finetune_plan import Plan, plan_of
+from heedful.cli.finetune_run import Finished
+from heedful.cli.score_file import write_scores
+from heedful.config import read_toml
+from heedful.errors import HeedfulError
+from heedful.training.events import Outcome
+
+ROWS = [f"{n % 2}\tthe {'cat sees' if n % 2 else 'dog loves'} {letter}" for n, letter in enumerate("abcdefghijkl")]
+Finetune = Callable[..., Result]
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    path = tmp_path / "rows.tsv"
+    path.write_text("label\tsentence\n" + "\n".join(ROWS) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def finetune(tiny_folder: Path, table: Path, tmp_path: Path) -> Finetune:
+    """The command in this process; the folder is `run` unless another is named."""
+
+    def called(*arguments: object, task: str = "classify", train: Path = table, folder: str = "run") -> Result:
+        given = [task, "--model", tiny_folder, "--train", train, "-o", tmp_path / folder, "--dropout", 0, *arguments]
+        done = CliRunner().invoke(command, [str(argument) for argument in given])
+        unforeseen = not isinstance(done.exception, SystemExit | HeedfulError | None)
+        if unforeseen and done.exception is not None:
+            raise done.exception
+        return done
+
+    return called
+
+
+def options(*arguments: object, task: str = "classify") -> dict[str, Any]:
+    given = [task, "--model", "m", "--train", "t.tsv", "-o", "run", *arguments]
+    return command.make_context("finetune", [str(argument) for argument in given]).params
+
+
+def refused(done: Result) -> str:
+    """What the user reads."""
+    assert isinstance(done.exception, HeedfulError), done.output
+    return str(done.exception)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ("--stride", -5),
+        ("--limit", -1),
+        ("--dropout", 1),
+        ("--dropout", 1.5),
+        ("--lstm-layers", 0),
+        ("--lstm-width", 0),
+        ("--seed", -1),
+        ("--lr", 0),
+        ("--head-rate", 0),
+        ("--peek", -1),
+        ("--max-length", 0),
+    ],
+)
+def test_numbers_out_of_range_are_refused(finetune: Finetune, tmp_path: Path, given: tuple[str, float]) -> None:
+    done = finetune(*given)
+    assert done.exit_code == 2
+    assert given[0] in done.output
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (("--dev", "rows.tsv", "--metric", "acuracy"), "the scores are accuracy, f1, matthews"),
+        (("--patience", 2), "--patience has no effect without dev data"),
+        (("--metric", "f1"), "--metric has no effect"),
+        (("--keep", "best"), "--keep has no effect"),
+        (("--eval-every", 5), "--eval-every has no effect"),
+        (("--keep", "worst", "--dev", "rows.tsv"), "write best or last"),
+        (("--epochs", "nan"), "nan epochs"),
+    ],
+)
+def test_options_that_cannot_be_followed_are_refused(
+    finetune: Finetune, tmp_path: Path, given: tuple[object, ...], said: str
+) -> None:
+    assert said in refused(finetune(*given))
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_word_that_a_task_does_not_know_is_refused_before_training(finetune: Finetune, tmp_path: Path) -> None:
+    (tmp_path / "train.conll").write_text("the O\ncat B-X\n\nthe O\ndog B-X\n", encoding="utf-8")
+    arguments = ("--features", "-1,-2", "--combine", "avg")
+    assert "not one of 'concat', 'sum'" in refused(finetune(*arguments, task="tag", train=tmp_path / "train.conll"))
+    assert not (tmp_path / "run").exists()
+
+
+def test_defaults_depend_on_other_options() -> None:
+    plain = plan_of(options())
+    assert (plain.batch_size, plain.keep, plain.training.learning_rate, plain.head_rate) == (32, "last", 5e-5, None)
+    assert plan_of(options("--by-tokens")).batch_size == 4096
+    assert plan_of(options("--by-tokens", "--batch-size", 7)).batch_size == 7
+    assert plan_of(options("--dev", "d.tsv")).keep == "best"
+    assert plan_of(options("--head", "crf", task="tag")).head_rate == 1e-3
+
+
+@pytest.mark.parametrize(("metric", "upwards"), [("squared_error", False), ("pearson", True)])
+def test_an_error_is_kept_small_and_a_score_great(
+    finetune: Finetune, table: Path, tmp_path: Path, metric: str, upwards: bool
+) -> None:
+    recipe = ("--epochs", 4, "--lr", 0.02, "--batch-size", 4, "--eval-every", 1)
+    finetune("--dev", table, "--metric", metric, *recipe, task="regress")
+    lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    values = [line["evaluation"][metric] for line in lines if "evaluation" in line]
+    assert len(set(values)) > 1
+    kept = json.loads((tmp_path / "run" / "scores.json").read_text())[metric]
+    assert kept == (max if upwards else min)(value for value in values if value is not None)
+
+
+def test_a_resumed_run_is_not_made_longer_silently(finetune: Finetune) -> None:
+    assert finetune("--epochs", 1).exit_code == 0
+    assert "epochs was 1.0, is now 2.0" in refused(finetune("--epochs", 2, "--resume"))
+    assert finetune("--epochs", 1, "--resume").exit_code == 0
+
+
+def test_a_budget_of_steps_is_kept_to_the_step(finetune: Finetune, tmp_path: Path) -> None:
+    arguments = ("--budget", "7steps", "--by-tokens", "--batch-size", 20)
+    assert finetune(*arguments).exit_code == 0
+    assert _plan(tmp_path / "run").training.steps == 7
+    assert finetune(*arguments, "--resume").exit_code == 0
+
+
+def test_a_budget_of_time_goes_with_data_of_one_step(finetune: Finetune, tmp_path: Path) -> None:
+    assert finetune("--budget", "0.2s").exit_code == 0
+    steps = _plan(tmp_path / "run").training.steps
+    assert steps >= 1
+    assert finetune("--budget", "0.2s", "--resume").exit_code == 0
+    assert _plan(tmp_path / "run").training.steps == steps
+
+
+def test_seeds_share_the_steps_of_a_budget_and_the_data(
+    finetune: Finetune, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured: Iterator[int] = iter([5, 9])
+    monkeypatch.setattr(finetune_run, "steps_for", lambda *given: next(measured))
+    read: list[Plan] = []
+    whole = Material.of
+    monkeypatch.setattr(Material, "of", lambda plan: read.append(plan) or whole(plan))
+    assert finetune("--dev", table, "--seeds", 2, "--budget", "1h", "--checkpoint-every", 0).exit_code == 0
+    assert [_plan(tmp_path / "run" / f"seed-{seed}").training.steps for seed in (1, 2)] == [5, 5]
+    assert len(read) == 1
+
+
+def test_one_kind_of_run_does_not_overwrite_another(finetune: Finetune, table: Path, tmp_path: Path) -> None:
+    short = ("--dev", table, "--epochs", 1, "--checkpoint-every", 0)
+    several = (*short, "--seeds", 2)
+    finetune(*short, folder="one")
+    before = (tmp_path / "one" / "model" / "model.safetensors").read_bytes()
+    for arguments in (several, (*several, "--resume")):
+        assert "a run of a single seed" in refused(finetune(*arguments, folder="one"))
+    assert (tmp_path / "one" / "model" / "model.safetensors").read_bytes() == before
+    assert finetune(*several).exit_code == 0
+    assert "there are runs in this folder already" in refused(finetune(*several))
+    assert "several seeds" in refused(finetune(*short, "--resume"))
+    assert finetune(*several, "--resume").exit_code == 0
+
+
+def test_only_the_first_process_chooses_among_seeds(
+    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tiny_folder: Path
+) -> None:
+    outcome = Outcome(1, 1, None, None, None, 0, 1)
+    monkeypatch.setattr(seeds, "run", lambda plan, folder, *more: Finished(outcome, {}, folder))
+    monkeypatch.setenv("RANK", "1")
+    given = options("--dev", table, "--seeds", 2) | {"model": str(tiny_folder), "train": str(table)}
+    assert seeds.run_seeds(plan_of(given), tmp_path / "run", 2, resume=False) == 0
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("values", "lost"),
+    [
+        ([0.9, 0.5], [False, True]),
+        ([0.9, 0.88], [False, False]),
+        ([0.9, math.nan], [False, True]),
+        ([math.nan, math.nan], [True, True]),
+        ([0.5, 0.9, 0.91], [True, False, False]),
+        ([0.9, 0.5, math.nan, 0.91], [False, True, True, False]),
+        ([0.7, 0.8, 0.9, 0.6], [False, False, False, False]),
+    ],
+)
+def test_runs_that_collapsed(values: list[float], lost: list[bool]) -> None:
+    assert seeds.collapsed(values) == lost
+
+
+def test_the_best_of_seeds_by_an_error_and_never_nan(
+    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tiny_folder: Path
+) -> None:
+    errors = {1: math.nan, 2: 0.5, 3: 0.1, 4: 0.7}
+    outcome = Outcome(1, 1, None, None, None, 0, 1)
+
+    def run(plan: Plan, folder: Path, *more: object) -> Finished:
+        (folder / "model").mkdir(parents=True)
+        (folder / "model" / "seed").write_text(str(plan.training.seed))
+        return Finished(outcome, {"squared_error": errors[plan.training.seed]}, folder)
+
+    monkeypatch.setattr(seeds, "run", run)
+    given = options("--dev", table, "--metric", "squared_error", task="regress")
+    plan = plan_of(given | {"model": str(tiny_folder), "train": str(table)})
+    seeds.run_seeds(plan, tmp_path / "run", 4, resume=False)
+    found = json.loads((tmp_path / "run" / "seeds.json").read_text(), parse_constant=pytest.fail)
+    assert found["best"] == 3
+    assert found["runs"]["1"] == {"squared_error": None}
+    assert (tmp_path / "run" / "model" / "seed").read_text() == "3"
+
+
+def test_scores_on_disk_are_whole_and_plain_json(tmp_path: Path) -> None:
+    path = tmp_path / "scores.json"
+    write_scores(path, {"f1": 0.5, "pearson": math.nan, "more": {"error": math.inf}})
+    assert json.loads(path.read_text()) == {"f1": 0.5, "pearson": None, "more": {"error": None}}
+    with pytest.raises(TypeError):
+        write_scores(path, {"f1": object()})
+    assert json.loads(path.read_text())["f1"] == 0.5
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_the_columns_asked_for_are_kept_with_the_model(finetune: Finetune, tmp_path: Path) -> None:
+    finetune("--epochs", 0.1, "--text", "sentence")
+    finetune("--epochs", 0.1, folder="plain")
+    assert read_task(tmp_path / "run" / "model")["columns"] == {"text": "sentence"}
+    assert "columns" not in read_task(tmp_path / "plain" / "model")
+
+
+def test_a_run_goes_on_from_another_run(finetune: Finetune, tmp_path: Path) -> None:
+    finetune("--epochs", 0.1)
+    done = finetune("--epochs", 0.1, "--model", tmp_path / "run", folder="next")
+    assert done.exit_code == 0
+    assert "classifier is kept as the folder has it" in done.stderr
+    assert (tmp_path / "next" / "model" / "model.safetensors").is_file()
+
+
+def test_texts_that_fill_the_window_are_told_without_claiming_more(finetune: Finetune) -> None:
+    printed = finetune("--max-length", 6, "--peek", 1).output
+    assert "12 of 12 examples fill all 6 tokens; longer ones are cut" in printed
+
+
+def test_the_best_checkpoint_is_judged_with_its_own_threshold(
+    finetune: Finetune, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each evaluation tunes the threshold first, so that the one that is kept needs no further look at the model."""
+    passes: list[object] = []
+    outputs_of = finetune_dev.outputs_of
+    monkeypatch.setattr(finetune_dev, "outputs_of", lambda *given: passes.append(given) or outputs_of(*given))
+    context = "the cat sees the dog"
+    rows = [
+        {"id": f"{n}", "question": word, "context": context, "answers": [{"text": word, "answer_start": start}] * keep}
+        for n, (word, start, keep) in enumerate([("cat", 4, 1), ("love", 0, 0), ("dog", 17, 1), ("un", 0, 0)])
+    ]
+    file = tmp_path / "questions.json"
+    squad = {"version": "v2.0", "data": [{"title": "t", "paragraphs": [{"context": context, "qas": rows}]}]}
+    file.write_text(json.dumps(squad), encoding="utf-8")
+    recipe = ("--epochs", 6, "--batch-size", 2, "--lr", "1e-3", "--eval-every", 2, "--max-length", 64, "--stride", 16)
+    done = finetune("--dev", file, *recipe, task="answer", train=file)
+    assert done.exit_code == 0, done.output
+    lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    values = [line["evaluation"]["f1"] for line in lines if "evaluation" in line]
+    kept = json.loads((tmp_path / "run" / "scores.json").read_text())
+    assert kept["f1"] == max(values) >= 0.5  # to say "no answer" to all is right for a half
+    assert len(passes) == len(values) == 6
+    assert read_task(tmp_path / "run" / "model")["threshold"] != 0
+
+
+def _plan(run: Path) -> Plan:
+    return read_toml(Plan, run / "config.toml")
