@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -36,3 +38,12 @@ def read_json_value(path: Path) -> Any:
 def write_json(path: Path, value: Any) -> None:
     """Write `value` readably; Chinese stays Chinese."""
     path.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def finite(value: Any) -> Any:
+    """The same with null, which JSON can say, for every number that is infinite or none."""
+    if isinstance(value, Mapping):
+        return {key: finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

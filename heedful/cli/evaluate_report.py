@@ -22,6 +22,7 @@ from heedful.data.labelled import Columns
 from heedful.errors import HeedfulError
 from heedful.inference.load import predictor
 from heedful.inference.predictor import Evaluation, Predictor
+from heedful.json_files import finite
 from heedful.tasks.bootstrap import interval, paired
 
 # The scores of which one says how right a single answer is, the first that a task has; errors count downwards.
@@ -55,7 +56,7 @@ def evaluate(models: Sequence[str], path: str, columns: Columns, settings: Setti
         for second in others:
             report["compared"] = _comparison(first, second, settings.rounds)
     if settings.as_json:
-        click.echo(json.dumps(_finite(report), ensure_ascii=False, allow_nan=False))
+        click.echo(json.dumps(finite(report), ensure_ascii=False, allow_nan=False))
     else:
         _show(models, report)
 
@@ -138,15 +139,6 @@ def _comparison(first: _Rescored, second: _Rescored, rounds: int) -> dict[str, A
         if rounds
     }
     return {"scores": dict(second.scores), "differences": differences}
-
-
-def _finite(value: Any) -> Any:
-    """The same with null, which JSON can say, for what is infinite or not a number."""
-    if isinstance(value, Mapping):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _show(models: Sequence[str], report: dict[str, Any]) -> None:

@@ -24,6 +24,7 @@ from heedful.cli.score_file import write_scores
 from heedful.cli.task_card import write_task_card
 from heedful.cli.training_display import TrainingDisplay
 from heedful.config import read_toml, to_mapping
+from heedful.data.labelled import TextRow
 from heedful.errors import HeedfulError
 from heedful.inference.workers import worker_pool
 from heedful.models.heads import freeze, layer_depth
@@ -190,11 +191,14 @@ def _save(model: nn.Module, path: Path, plan: Plan, material: Material, dev: Dev
     judged = dev.judged(model) if dev else Judged(material.task, {})
     task = judged.task
     columns = {name: column for name, column in to_mapping(plan.columns).items() if column is not None}
+    first = material.train.examples[0]
+    beside = {"columns": columns} if columns else {}
+    pairs = {"pairs": first.pair is not None} if isinstance(first, TextRow) else {}
     save_for_task(
         model,
         path,
         material.tokenizer,
-        task={**described(task), **({"columns": columns} if columns else {})},
+        task={**described(task), **beside, **pairs},
         architecture=None if plan.features else task.architecture,  # no such class looks at several layers
         labels=getattr(task, "labels", ()),
         foreign=material.folder.config,

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from heedful.atomic import atomic_path
-from heedful.json_files import write_json
+from heedful.json_files import finite, write_json
 
 
 def write_scores(path: Path, scores: Mapping[str, Any]) -> None:
     """Write scores, or mappings of them."""
-    # JSON has no NaN and no infinity, though Python writes them.
-    plain = json.loads(json.dumps(scores), parse_constant=lambda word: None)
     with atomic_path(path) as temporary:
-        write_json(temporary, plain)
+        write_json(temporary, finite(scores))

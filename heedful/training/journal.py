@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import json
-import math
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from heedful.errors import HeedfulError
+from heedful.json_files import finite
 
 
 class Journal:
@@ -27,7 +27,7 @@ class Journal:
     def write(self, step: int, values: Mapping[str, Any]) -> None:
         """Add a line; what is infinite or not a number becomes null, which JSON can say."""
         with _plain_errors(self.path):
-            self._file.write(json.dumps({"step": step, **_finite(values)}, ensure_ascii=False) + "\n")
+            self._file.write(json.dumps({"step": step, **finite(values)}, ensure_ascii=False) + "\n")
             self._file.flush()
 
     def sync(self) -> None:
@@ -67,11 +67,3 @@ def _length_up_to(path: Path, step: int) -> int:
                 break
             length += len(line)
     return length
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
