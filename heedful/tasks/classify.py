@@ -5,44 +5,30 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar
 
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from heedful.data.labelled import Columns, Dataset, TextRow
-from heedful.data.text_rows import read_text_rows
+from heedful.data.labelled import TextRow
 from heedful.errors import HeedfulError
 from heedful.models.bert import Bert
 from heedful.models.heads import BertForClassification
 from heedful.tasks.label_metrics import accuracy, confusion, f1, macro_f1, matthews, per_label
-from heedful.tasks.task import Detail, Item, Prediction, Task
-from heedful.tasks.text_items import mean_outputs, row_of, text_items
+from heedful.tasks.task import Detail, Item, Prediction
+from heedful.tasks.text_items import TextTask, mean_outputs, text_items
 from heedful.text.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True)
-class Classify(Task[TextRow]):
+class Classify(TextTask):
     """Which label? The scores are accuracy, F1 (of the last of two labels, else the mean over labels) and Matthews."""
 
     name: ClassVar[str] = "classify"
     best: ClassVar[str] = "accuracy"
     scores: ClassVar[tuple[str, ...]] = ("accuracy", "f1", "matthews")
-    architecture: ClassVar[str | None] = "BertForSequenceClassification"
 
     labels: tuple[str, ...] = ()
-    features: tuple[int, ...] = ()  # layers of a frozen encoder to look at, instead of training it
-
-    @classmethod
-    def read(cls, path: Path, columns: Columns, labelled: bool = True) -> Dataset[TextRow]:
-        """Rows of a table or JSON-lines file."""
-        return read_text_rows(path, columns, labelled)
-
-    @classmethod
-    def example(cls, given: Any) -> TextRow:
-        """A text, a pair of texts, or a mapping with `text` and perhaps `pair`."""
-        return row_of(given)
 
     @classmethod
     def fit(cls, examples: Sequence[TextRow], **fields: Any) -> Classify:

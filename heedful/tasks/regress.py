@@ -5,44 +5,29 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar
 
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from heedful.data.labelled import Columns, Dataset, TextRow
-from heedful.data.text_rows import read_text_rows
+from heedful.data.labelled import TextRow
 from heedful.errors import HeedfulError
 from heedful.models.bert import Bert
 from heedful.models.heads import BertForClassification
 from heedful.tasks.label_metrics import pearson, spearman
-from heedful.tasks.task import Item, Prediction, Task
-from heedful.tasks.text_items import mean_outputs, row_of, text_items
+from heedful.tasks.task import Item, Prediction
+from heedful.tasks.text_items import TextTask, mean_outputs, text_items
 from heedful.text.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True)
-class Regress(Task[TextRow]):
+class Regress(TextTask):
     """How much? The scores are Pearson's and Spearman's correlation and the mean squared error."""
 
     name: ClassVar[str] = "regress"
     best: ClassVar[str] = "spearman"
     scores: ClassVar[tuple[str, ...]] = ("pearson", "spearman", "squared_error")
     errors: ClassVar[tuple[str, ...]] = ("squared_error",)
-    architecture: ClassVar[str | None] = "BertForSequenceClassification"
-
-    features: tuple[int, ...] = ()  # layers of a frozen encoder to look at, instead of training it
-
-    @classmethod
-    def read(cls, path: Path, columns: Columns, labelled: bool = True) -> Dataset[TextRow]:
-        """Rows of a table or JSON-lines file."""
-        return read_text_rows(path, columns, labelled)
-
-    @classmethod
-    def example(cls, given: Any) -> TextRow:
-        """A text, a pair of texts, or a mapping with `text` and perhaps `pair`."""
-        return row_of(given)
 
     @classmethod
     def fit(cls, examples: Sequence[TextRow], **fields: Any) -> Regress:

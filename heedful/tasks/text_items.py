@@ -3,18 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
-from heedful.data.labelled import TextRow
+from heedful.data.labelled import Columns, Dataset, TextRow
+from heedful.data.text_rows import read_text_rows
 from heedful.errors import HeedfulError
-from heedful.tasks.task import Item, Window
+from heedful.tasks.task import Item, Task, Window
 from heedful.tasks.windows import spread
 from heedful.text.tokenizer import Tokenizer
 
 CLS_ROW = [0]
+
+
+@dataclass(frozen=True)
+class TextTask(Task[TextRow]):
+    """A task about texts or pairs of texts, from the state of [CLS]."""
+
+    architecture: ClassVar[str | None] = "BertForSequenceClassification"
+
+    features: tuple[int, ...] = ()  # layers of a frozen encoder to look at, instead of training it
+
+    @classmethod
+    def read(cls, path: Path, columns: Columns, labelled: bool = True) -> Dataset[TextRow]:
+        """Rows of a table or JSON-lines file."""
+        return read_text_rows(path, columns, labelled)
+
+    @classmethod
+    def example(cls, given: Any) -> TextRow:
+        """A text, a pair of texts, or a mapping with `text` and perhaps `pair`."""
+        return row_of(given)
 
 
 def text_items(
