@@ -1,22 +1,15 @@
-"""Engines that turn texts into unit vectors with the same weights, each in a process of its own.
-
-A process each, so that the thread pools of one do not disturb another; only the one that is asked works.
-"""
+"""Engines that turn texts into unit vectors with the same weights, each in a process of its own."""
 
 from __future__ import annotations
 
-import multiprocessing
 import os
-import sys
-import tempfile
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from multiprocessing.connection import Connection
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from engine_process import EngineProcess, processes
 from numpy.typing import NDArray
 
 Vectors = NDArray[np.float32]
@@ -83,64 +76,9 @@ def openvino(model: Path, scratch: Path) -> Embed:
 ENGINES = {f.__name__: f for f in (heedful, sentence_transformers, ctranslate2, onnxruntime, openvino)}
 
 
-class Engine:
-    """An engine at work in its own process."""
-
-    def __init__(self, name: str, model: Path) -> None:
-        here, there = multiprocessing.get_context("spawn").Pipe()
-        self._pipe = here
-        self._process = multiprocessing.get_context("spawn").Process(
-            target=_serve, args=(name, model, there), daemon=True
-        )
-        self._process.start()
-        there.close()
-        try:
-            self.version: str = here.recv()
-        except EOFError:
-            sys.exit(f"the engine {name} does not start; see above")
-
-    def ask(self, texts: Sequence[str]) -> tuple[Vectors, float]:
-        """The unit vectors of `texts` and the seconds it took."""
-        self._pipe.send(list(texts))
-        vectors, seconds = self._pipe.recv()
-        return vectors, seconds
-
-    def close(self) -> None:
-        """End the process."""
-        self._pipe.close()
-        self._process.join()
-
-
-@contextmanager
-def engines(names: Sequence[str], model: Path) -> Iterator[dict[str, Engine]]:
-    """Engines by name, ready to be asked, for the time of a `with` block."""
-    os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="true")
-    running: dict[str, Engine] = {}
-    try:
-        for name in names:
-            running[name] = Engine(name, model)
-        yield running
-    finally:
-        for engine in running.values():
-            engine.close()
-
-
-def _serve(name: str, model: Path, pipe: Connection) -> None:
-    """Answer requests until the other side goes away."""
-    import importlib.metadata
-
-    with tempfile.TemporaryDirectory() as scratch:
-        embed = ENGINES[name](model, Path(scratch))
-        embed(["warming up"])
-        pipe.send(importlib.metadata.version(name.replace("_", "-")))
-        while True:
-            try:
-                texts = pipe.recv()
-            except EOFError:
-                return
-            start = time.perf_counter()
-            vectors = embed(texts)
-            pipe.send((vectors, time.perf_counter() - start))
+def engines(names: Sequence[str], model: Path) -> AbstractContextManager[dict[str, EngineProcess]]:
+    """Engines by name, ready to be asked for the unit vectors of texts, for the time of a `with` block."""
+    return processes({name: ENGINES[name] for name in names}, model, ["warming up"])
 
 
 def _padded(states: Callable[[dict[str, Any]], Vectors], model: Path, batch_size: int = 32) -> Embed:

@@ -45,6 +45,11 @@ def short_lines(count: int, longest: int = 120) -> list[str]:
     return lines
 
 
+def multi30k(file: str) -> Path:
+    """A table of captions in four languages."""
+    return _under("HEEDFUL_DATA") / "multi30k" / file
+
+
 def _under(variable: str) -> Path:
     if variable not in os.environ:
         sys.exit(f"set {variable} to the folder that holds what is measured with")

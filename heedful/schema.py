@@ -68,6 +68,22 @@ class Selection:
 
 
 @dataclass(frozen=True)
+class Bitext:
+    """Sentences and their translations: what the encoder sees, what the decoder is given, and what it is to say.
+
+    Both batches hold the pairs in the same order, sorted by the lengths of source and target, the longest first.
+    """
+
+    source: Batch  # [CLS] x1 … xm [SEP] of each of B sentences
+    target: Batch  # the same B: [CLS] y1 … yn
+    labels: Tensor  # (M,) y1 … yn [SEP], one for each flat row of target
+
+    def to(self, device: str) -> Bitext:
+        """The same on another device."""
+        return Bitext(self.source.to(device), self.target.to(device), self.labels.to(device))
+
+
+@dataclass(frozen=True)
 class Encoded:
     """What an encoder gives back: the hidden states and attention maps asked for, by layer number.
 

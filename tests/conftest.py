@@ -17,8 +17,12 @@ import torch
 
 import heedful
 from heedful.checkpoints.bert_folder import save_bert
+from heedful.checkpoints.translation_folder import save_translation
 from heedful.inference.embedder import Embedder
 from heedful.models.bert import BertConfig, BertForPretraining
+from heedful.models.seq2seq import Seq2Seq, Seq2SeqConfig, initialise_seq2seq
+from heedful.models.transformer import Transformer, TransformerConfig, initialise_transformer
+from heedful.text.sides import Sides
 from heedful.text.tokenizer import Tokenizer
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -78,3 +82,28 @@ def sentences() -> Callable[[int], list[str]]:
         return [" ".join(rng.choices(words, k=rng.choice([0, 1, 3, 8, 30]))) for _ in range(count)]
 
     return make
+
+
+@pytest.fixture(scope="session")
+def tiny_translators(tiny_tokenizer: Tokenizer, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Folders of random translation models by their kind: two Transformers, attention, and an RNN without it."""
+    size = tiny_tokenizer.vocab_size
+    shape = {"encoder_layers": 2, "decoder_layers": 2, "width": 32, "heads": 4, "inner": 48, "max_length": 64}
+    rnn = {"embedding_size": 24, "hidden_size": 32}
+    models: dict[str, Transformer | Seq2Seq] = {
+        "transformer": Transformer(TransformerConfig(size, size, **shape)),
+        "pre-norm": Transformer(
+            TransformerConfig(size, size, share=False, pre_norm=True, positions="learned", **shape)
+        ),
+        "attention": Seq2Seq(Seq2SeqConfig(size, size, **rnn)),
+        "rnn": Seq2Seq(Seq2SeqConfig(size, size, decoder="3", **rnn)),
+    }
+    folder, rng = tmp_path_factory.mktemp("translators"), torch.Generator().manual_seed(0)
+    for name, model in models.items():
+        (initialise_transformer if isinstance(model, Transformer) else initialise_seq2seq)(model, seed=0)
+        with torch.no_grad():
+            for parameter in model.parameters():  # zeros and ones would hide mistakes
+                parameter += torch.empty_like(parameter).normal_(0.0, 0.2, generator=rng)
+        other = tiny_tokenizer if name == "transformer" else Tokenizer(tiny_tokenizer.library)
+        save_translation(model.eval(), folder / name, Sides(tiny_tokenizer, other), ("en", "zh"))
+    return {name: folder / name for name in models}

@@ -56,11 +56,11 @@ def command(
 
     from heedful.cli.progress import progress_bar
     from heedful.inference.embed_file import embed_file
-    from heedful.inference.load import load
+    from heedful.inference.load import load_embedder
     from heedful.text.documents import count_texts, read_texts
 
     kind = kind or _kind_of(output)
-    embedder = load(model, device)
+    embedder = load_embedder(model, device)
     for note in embedder.folder.notes if verbose else ():
         click.echo(f"note: {note}", err=True)
     wanted = embedder.features(

@@ -25,9 +25,9 @@ def command(model: str, text: str, pair: str | None, top: int, as_json: bool) ->
     import json
     from dataclasses import asdict
 
-    from heedful.inference.load import load
+    from heedful.inference.load import load_embedder
 
-    blanks = load(model).fill(text, top, pair)
+    blanks = load_embedder(model).fill(text, top, pair)
     if as_json:
         answer = {"text": text, "pair": pair, "masks": [asdict(blank) for blank in blanks]}
         click.echo(json.dumps(answer, ensure_ascii=False))

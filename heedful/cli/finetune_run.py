@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,26 +16,22 @@ from heedful.cli.finetune_dev import Dev, Judged
 from heedful.cli.finetune_material import Material, described
 from heedful.cli.finetune_plan import Plan, plan_of
 from heedful.cli.peek import peek
-from heedful.cli.pretrain_plan import parse_budget
-from heedful.cli.pretrain_run import first_process
-from heedful.cli.progress import clock
 from heedful.cli.score_file import write_scores
 from heedful.cli.task_card import write_task_card
 from heedful.cli.training_display import TrainingDisplay
-from heedful.config import read_toml, to_mapping
+from heedful.cli.training_run import first_process, processes, steps_of_budget, stored_plan, tell_end
+from heedful.config import to_mapping
 from heedful.data.labelled import TextRow
 from heedful.errors import HeedfulError
 from heedful.inference.workers import worker_pool
 from heedful.models.heads import freeze, layer_depth
 from heedful.tasks.finetuning import TaskObjective, features_of
 from heedful.tasks.items import ItemSource, Known
-from heedful.training.budget import steps_for
 from heedful.training.distributed import restarted
 from heedful.training.events import Evaluated, Event, Note, Outcome
 from heedful.training.optimiser import RateScale, layerwise
 from heedful.training.run_folder import RunFolder
 from heedful.training.trainer import Hooks, Trainer
-from heedful.views.report import write_report
 
 
 @dataclass(frozen=True)
@@ -74,7 +69,7 @@ def run(plan: Plan, output: Path, resume: bool, material: Material | None = None
             display.show(Note(text))
         model = model_of(plan, material, lambda text: display.show(Note(text)))
         known, known_dev = _known_states(plan, material, model, display)
-        plan, source = _with_steps(plan, material, model, known, _stored(folder), steps, display)
+        plan, source = _with_steps(plan, material, model, known, stored_plan(Plan, folder), steps, display)
         dev = Dev(material, known_dev) if material.dev else None
         hooks = Hooks(
             evaluate=dev.evaluate if dev else None,
@@ -87,10 +82,7 @@ def run(plan: Plan, output: Path, resume: bool, material: Material | None = None
     if first_process():
         if dev is not None and dev.kept is not None:
             write_scores(output / "scores.json", dev.kept.scores)
-        lines = [f"{outcome}, {clock(trainer.clock.wall)} in all", f"report: {write_report(output)}"]
-        if outcome.finished:
-            lines.append(f"model:  {folder.model}")
-        display.console.print("\n".join(lines), markup=False, highlight=False)
+        tell_end(display, trainer, outcome)
     return Finished(outcome, dev.kept.scores if dev and dev.kept else {}, output)
 
 
@@ -137,10 +129,6 @@ def _known_states(
     return known, dev
 
 
-def _stored(folder: RunFolder) -> Plan | None:
-    return read_toml(Plan, folder.config) if folder.config.exists() else None
-
-
 def _with_steps(
     plan: Plan,
     material: Material,
@@ -159,21 +147,12 @@ def _with_steps(
     elif stored is not None and stored.budget == plan.budget:
         steps = stored.training.steps  # a time is not measured again, or a resumed run would be another
     elif steps is None:
-        steps = _steps_of_budget(plan, plan.budget, material, model, source)
-    source.check(int(os.environ.get("WORLD_SIZE", "1")), steps)
+        steps = steps_of_budget(plan.budget, model, TaskObjective(material.task), source, plan.training)
+    source.check(processes(), steps)
     texts = f"{len(material.train.examples):,} examples as {len(material.train_items):,} windows"
     display.show(Note(f"{texts}: {steps:,} steps, {per_epoch:,} an epoch"))
     every = plan.training.eval_every or min(per_epoch, steps)
     return plan.with_training(steps=steps, eval_every=every), source
-
-
-def _steps_of_budget(plan: Plan, text: str, material: Material, model: nn.Module, source: ItemSource) -> int:
-    budget = parse_budget(text)
-    if budget.tokens:
-        raise HeedfulError("a budget in tokens is for pretraining", remedy="write 30m or 2000steps, or --epochs")
-    if budget.seconds:
-        return steps_for(budget.seconds, model, TaskObjective(material.task), source, plan.training)
-    return max(1, round(budget.steps))
 
 
 def _rate_scale(plan: Plan, material: Material) -> RateScale | None:

@@ -6,11 +6,11 @@ when it runs.
 
 from __future__ import annotations
 
-import importlib
 import sys
 
 import click
 
+from heedful.cli.lazy import Lazy
 from heedful.errors import HeedfulError
 
 VERBS = (
@@ -18,6 +18,7 @@ VERBS = (
     "doctor",
     "embed",
     "evaluate",
+    "export",
     "fill",
     "finetune",
     "inspect",
@@ -29,24 +30,12 @@ VERBS = (
     "similarity",
     "tokenizer",
     "toy",
+    "translate",
     "vectors",
 )
 
 
-class Verbs(click.Group):
-    """Finds a verb in the file of the same name in this folder."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(VERBS)
-
-    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        if name not in VERBS:
-            return None
-        command: click.Command = importlib.import_module(f"heedful.cli.{name}").command
-        return command
-
-
-@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group(cls=Lazy, names=VERBS, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(package_name="heedful", prog_name="heedful")
 def cli() -> None:
     """Attention models on your own text: tokenize, pretrain, embed, compare, and look inside.

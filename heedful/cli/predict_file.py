@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import IO, Any
+from collections.abc import Sequence
+from typing import Any
 
 import click
 
-from heedful.atomic import atomic_file
 from heedful.cli.progress import progress_bar
+from heedful.cli.sink import sink
 from heedful.data.labelled import Columns, Question
 from heedful.errors import HeedfulError
 from heedful.inference.load import predictor
@@ -34,7 +32,7 @@ def refuse_file_name(text: str) -> None:
 def predict_text(run: str, text: str, pair: str | None, output: str | None) -> None:
     """The answer for one text or pair."""
     answers = predictor(run).predict([text if pair is None else (text, pair)])
-    with _sink(output) as write:
+    with sink(output) as write:
         write.writelines(map(_line, answers))
 
 
@@ -43,7 +41,7 @@ def predict_file(run: str, path: str, columns: Columns, output: str | None) -> N
     one = predictor(run)
     examples = _examples(one, path, columns)
     done = 0
-    with _sink(output) as write, progress_bar("predicting", len(examples), "examples") as advance:
+    with sink(output) as write, progress_bar("predicting", len(examples), "examples") as advance:
         for answers in one.stream(examples):
             asked = examples[done : done + len(answers)]
             named = zip(asked, answers, strict=True)
@@ -59,15 +57,6 @@ def _examples(one: Predictor, path: str, columns: Columns) -> Sequence[Any]:
     for remark in data.remarks:
         click.echo(str(remark), err=True)
     return data.examples
-
-
-@contextmanager
-def _sink(output: str | None) -> Iterator[IO[str]]:
-    if output is None:
-        yield sys.stdout
-    else:
-        with atomic_file(output) as file:
-            yield file
 
 
 def _name(example: Any, output: str | None) -> Prediction:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import nn
@@ -16,9 +14,10 @@ from heedful.checkpoints.grown import grown_config, load_grown
 from heedful.cli.held_out import HeldOut
 from heedful.cli.model_card import write_card
 from heedful.cli.pretrain_plan import Plan, batch_size_of, parse_budget, parse_phases, steps_of
-from heedful.cli.progress import clock
+from heedful.cli.settings import parse_settings
 from heedful.cli.training_display import TrainingDisplay
-from heedful.config import from_mapping, read_toml, to_mapping
+from heedful.cli.training_run import first_process, stored_plan, tell_end, warn_if_busy
+from heedful.config import from_mapping, to_mapping
 from heedful.data.corpus import Corpus
 from heedful.data.examples import Recipe
 from heedful.data.source import Phase, PretrainingSource
@@ -32,7 +31,6 @@ from heedful.training.events import Note, Outcome
 from heedful.training.run_folder import RunFolder
 from heedful.training.trainer import Hooks, Trainer
 from heedful.training.training_config import TrainingConfig
-from heedful.views.report import write_report
 
 
 @dataclass(frozen=True)
@@ -70,10 +68,10 @@ def pretrain(options: Options) -> Outcome:
     run = RunFolder(options.output)
     run.check_resumable(options.resume or restarted())
     with TrainingDisplay(quiet=not first_process()) as display:
-        _warn_if_busy(display)
+        warn_if_busy(display)
         plan = plan_for(options, corpus)
         model = fresh_model(plan, corpus, display)
-        stored = read_toml(Plan, run.config) if run.config.exists() else None
+        stored = stored_plan(Plan, run)
         plan = plan.with_steps(_steps(plan, corpus, model, stored, display))
         held_out = HeldOut(plan, corpus, display) if corpus.held_out.documents else None
         hooks = Hooks(
@@ -85,24 +83,8 @@ def pretrain(options: Options) -> Outcome:
         trainer = Trainer(model, pretraining_losses, plan.source(corpus), plan.training, options.output, hooks, plan)
         outcome = trainer.run(options.resume)
     if first_process():
-        lines = [f"{outcome}, {clock(trainer.clock.wall)} in all", f"report: {write_report(run.path)}"]
-        if outcome.finished:
-            lines.append(f"model:  {run.model}")
-        display.console.print("\n".join(lines), markup=False, highlight=False)
+        tell_end(display, trainer, outcome)
     return outcome
-
-
-def first_process() -> bool:
-    """Whether this process is the one that speaks, of those torchrun has started."""
-    return os.environ.get("RANK", "0") == "0"
-
-
-def _warn_if_busy(display: TrainingDisplay) -> None:
-    """Threads of one product wait for each other, so that one busy core slows the others down to a crawl."""
-    busy = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
-    if busy > 1.5 and torch.get_num_threads() > 1:
-        text = f"the machine is busy (load {busy:.1f}); with OMP_NUM_THREADS=1 a small model may train faster now"
-        display.show(Note(text))
 
 
 def plan_for(options: Options, corpus: Corpus) -> Plan:
@@ -171,7 +153,9 @@ def _model_config(options: Options, corpus: Corpus, longest: int) -> BertConfig:
         config = grown_config(folder, corpus.tokenizer)
     else:
         values = to_mapping(sized(options.size, corpus.tokenizer.vocab_size))
-        config = from_mapping(BertConfig, {**values, **_fields(options.fields)}, "--set")
+        config = from_mapping(
+            BertConfig, {**values, **parse_settings(options.fields, BertConfig, "hidden_size=192")}, "--set"
+        )
     if options.dropout is not None:
         config = replace(config, hidden_dropout_prob=options.dropout, attention_probs_dropout_prob=options.dropout)
     if longest > config.max_position_embeddings:
@@ -180,22 +164,6 @@ def _model_config(options: Options, corpus: Corpus, longest: int) -> BertConfig:
             remedy="use shorter phases, or --set max_position_embeddings=…",
         )
     return config
-
-
-def _fields(settings: tuple[str, ...]) -> dict[str, Any]:
-    """Read FIELD=VALUE pairs by the types of the config's fields."""
-    kinds: dict[str, type] = {"int": int, "float": float, "str": str}
-    types = {f.name: kinds[str(f.type)] for f in fields(BertConfig)}
-    values: dict[str, Any] = {}
-    for setting in settings:
-        name, equals, value = setting.partition("=")
-        try:
-            values[name] = types.get(name, str)(value)
-        except ValueError:
-            equals = ""
-        if not equals:
-            raise HeedfulError(f"--set {setting} is not understood", remedy="write FIELD=VALUE, as hidden_size=192")
-    return values
 
 
 def _set_dropout(model: BertForPretraining, config: BertConfig) -> None:

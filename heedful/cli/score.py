@@ -37,11 +37,11 @@ def command(model: str, input: str, max_length: int | None, field: str, as_json:
     from pathlib import Path
 
     from heedful.cli.progress import progress_bar
-    from heedful.inference.load import load
+    from heedful.inference.load import load_embedder
     from heedful.inference.pseudo_perplexity import Score, score_texts
     from heedful.text.documents import count_texts, read_texts
 
-    loaded = load(model, device)
+    loaded = load_embedder(model, device)
     lm, limit = loaded.masked_lm, loaded.limit(max_length)
     total = count_texts(input) if Path(input).is_file() else None  # a pipe can be read only once
     whole, out = Score(), sys.stdout  # kept, because a bar takes the name over

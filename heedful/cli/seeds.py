@@ -17,8 +17,8 @@ from heedful.cli.console import table_console
 from heedful.cli.finetune_material import Material
 from heedful.cli.finetune_plan import Plan
 from heedful.cli.finetune_run import Finished, run
-from heedful.cli.pretrain_run import first_process
 from heedful.cli.score_file import write_scores
+from heedful.cli.training_run import first_process
 from heedful.errors import HeedfulError
 from heedful.training.distributed import restarted
 from heedful.training.run_folder import RunFolder

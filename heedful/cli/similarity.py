@@ -27,13 +27,13 @@ def command(
 
     from heedful.cli.embed import layer_list
     from heedful.inference.embedder import TruncationWarning
-    from heedful.inference.load import load
+    from heedful.inference.load import load_embedder
 
     if len(texts) < 2:
         raise click.UsageError("give two texts or more")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", TruncationWarning)
-        matrix = load(model, device).similarity(texts, layers=layer_list(layers), pooling=pooling)
+        matrix = load_embedder(model, device).similarity(texts, layers=layer_list(layers), pooling=pooling)
     for warning in caught:
         click.echo(f"warning: {warning.message}", err=True)
     if as_json:

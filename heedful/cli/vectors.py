@@ -21,8 +21,8 @@ def command(model: str, output: str) -> None:
       heedful vectors MODEL -o vectors.txt
       heedful vectors MODEL -o vectors.npy
     """
-    from heedful.inference.load import load
+    from heedful.inference.load import load_embedder
     from heedful.inference.static_vectors import write_static_vectors
 
-    rows, width = write_static_vectors(load(model), output)
+    rows, width = write_static_vectors(load_embedder(model), output)
     click.echo(f"{output}: {rows:,} pieces, {width} numbers each", err=True)

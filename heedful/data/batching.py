@@ -12,6 +12,8 @@ from heedful.schema import Batch, Group
 
 # For inference on one core: enough rows for products at full speed. From 512 to 2,048 no difference was measured.
 TOKENS_PER_BATCH = 1024
+# A last batch of an epoch smaller than this share of the one before it joins it.
+SMALL_TAIL = 0.25
 
 
 def flat_batch(sequences: Sequence[Sequence[int]], segments: Sequence[Sequence[int]] | None = None) -> Batch:
@@ -43,14 +45,27 @@ def cut_by_tokens(lengths: Sequence[int], budget: int) -> list[list[int]]:
     Equally long sequences become neighbours, which is what attention wants; the longest first, so that workers who
     share the batches finish at about the same time.
     """
+    order = sorted(range(len(lengths)), key=lambda i: -lengths[i])
+    return cut_in_order(order, lengths, budget)
+
+
+def cut_in_order(order: Sequence[int], sizes: Sequence[int], budget: int) -> list[list[int]]:
+    """The numbers in `order` in batches whose `sizes` add up to at most `budget`, or of a single larger one."""
     batches: list[list[int]] = []
     room = 0
-    for index in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
-        if lengths[index] > room or not batches:
+    for index in order:
+        if sizes[index] > room or not batches:
             batches.append([])
             room = budget
         batches[-1].append(index)
-        room -= lengths[index]
+        room -= sizes[index]
+    return batches
+
+
+def without_small_tail(batches: list[list[int]]) -> list[list[int]]:
+    """The batches of an epoch; a last one much smaller than the others joins the one before it."""
+    if len(batches) > 1 and len(batches[-1]) < SMALL_TAIL * len(batches[-2]):
+        return [*batches[:-2], batches[-2] + batches[-1]]
     return batches
 
 

@@ -12,12 +12,12 @@ PLACES = 3  # how many are named of each kind
 
 
 class Oddities:
-    """Counts each kind of oddity and keeps its first places; a byte order mark at the start of the file is one."""
+    """Counts each kind of oddity and keeps its first places; a byte order mark at the start of a file is one."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path | None = None) -> None:
         self._counts: Counter[str] = Counter()
         self._places: dict[str, list[str]] = defaultdict(list)
-        if has_byte_order_mark(path):
+        if path is not None and has_byte_order_mark(path):
             self.note("byte order mark at the start, passed over", f"{path}:1")
 
     def note(self, what: str, where: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -71,6 +72,41 @@ def holds_objects(path: Path) -> bool:
 def ending(path: Path) -> str:
     """How the name ends when .gz is taken off, in small letters."""
     return Path(str(path).removesuffix(".gz")).suffix.lower()
+
+
+def column_named(name: str, table: Table, option: str) -> str:
+    """The one column of that name, as it is written, else whatever its letters' size; `option` is what names it."""
+    found = [column for column in table.columns if column == name]
+    found = found or [column for column in table.columns if column.lower() == name.lower()]
+    if not found:
+        raise no_column(f"there is no column {name!r}", table, option)
+    if len(found) > 1:
+        remedy = "give each column a name of its own"
+        raise HeedfulError(f"{len(found)} columns are called {name!r}", where=f"{table.path}:1", remedy=remedy)
+    return found[0]
+
+
+def no_column(what: str, table: Table, option: str) -> HeedfulError:
+    """The error that a column is missing, with those that there are."""
+    return HeedfulError(
+        f"{what} (there are: {', '.join(table.columns)})",
+        where=f"{table.path}:1",
+        remedy=f"say which column it is with --{option}; the first line has to name the columns",
+    )
+
+
+def text_under(column: str, row: Row) -> str:
+    """The text of a cell; anything else that a JSON object may hold there is refused."""
+    text = row.cells.get(column)
+    if not isinstance(text, str):
+        what = f"no text under {column!r}, but {as_json(text)}"
+        raise HeedfulError(what, where=row.where, remedy="write a text there, or leave the row out")
+    return text
+
+
+def as_json(value: Any) -> str:
+    """A cell as JSON has it, for error messages."""
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _tab_records(path: Path) -> Iterator[Record]:

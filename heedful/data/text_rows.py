@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from heedful.data.labelled import Columns, Dataset, TextRow
 from heedful.data.oddities import Oddities
-from heedful.data.tables import Row, Table, read_table
+from heedful.data.tables import Row, Table, as_json, column_named, no_column, read_table, text_under
 from heedful.errors import HeedfulError
 
 # The usual names, in small letters. Of several the first that a header has is taken, and a pair before a single text.
@@ -67,9 +65,9 @@ def find_columns(table: Table, asked: Columns, labelled: bool = True) -> Columns
         text = _first_of([name for name in TEXTS if name != pair], table, "text")
     label = (asked.label or _first_of(LABELS, table, "label")) if labelled else None
     return Columns(
-        _column(text, table, "text"),
-        None if pair is None else _column(pair, table, "pair"),
-        None if label is None else _column(label, table, "label"),
+        column_named(text, table, "text"),
+        None if pair is None else column_named(pair, table, "pair"),
+        None if label is None else column_named(label, table, "label"),
     )
 
 
@@ -89,58 +87,26 @@ def _first_of(names: Sequence[str], table: Table, role: str) -> str:
     for name in names:
         if _has(table, name):
             return name
-    raise _no_column(f"no column is known to hold the {role}", table, role)
-
-
-def _column(name: str, table: Table, role: str) -> str:
-    """The one column of that name: as it is written, else whatever its letters' size."""
-    found = [column for column in table.columns if column == name]
-    found = found or [column for column in table.columns if column.lower() == name.lower()]
-    if not found:
-        raise _no_column(f"there is no column {name!r}", table, role)
-    if len(found) > 1:
-        remedy = "give each column a name of its own"
-        raise HeedfulError(f"{len(found)} columns are called {name!r}", where=f"{table.path}:1", remedy=remedy)
-    return found[0]
-
-
-def _no_column(what: str, table: Table, role: str) -> HeedfulError:
-    return HeedfulError(
-        f"{what} (there are: {', '.join(table.columns)})",
-        where=f"{table.path}:1",
-        remedy=f"say which column it is with --{role}; the first line has to name the columns",
-    )
+    raise no_column(f"no column is known to hold the {role}", table, role)
 
 
 def _text_row(row: Row, columns: Columns) -> TextRow:
     assert columns.text is not None
     return TextRow(
-        _text(row, columns.text),
-        None if columns.pair is None else _text(row, columns.pair),
+        text_under(columns.text, row),
+        None if columns.pair is None else text_under(columns.pair, row),
         None if columns.label is None else _label(row, columns.label),
         row.where,
     )
 
 
-def _text(row: Row, column: str) -> str:
-    text = row.cells.get(column)
-    if not isinstance(text, str):
-        what = f"no text under {column!r}, but {_shown(text)}"
-        raise HeedfulError(what, where=row.where, remedy="write a text there, or leave the row out")
-    return text
-
-
 def _label(row: Row, column: str) -> str:
     value = row.cells.get(column)
-    label = value.strip() if isinstance(value, str) else "" if value is None else _shown(value)
+    label = value.strip() if isinstance(value, str) else "" if value is None else as_json(value)
     if not label or isinstance(value, list | dict):
         what = f"no label under {column!r}" + (f", but {label}" if label else "")
         raise HeedfulError(what, where=row.where, remedy="write a label or a number there, or leave the row out")
     return label
-
-
-def _shown(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
 
 
 def _with_consensus(rows: list[TextRow], oddities: Oddities) -> list[TextRow]:

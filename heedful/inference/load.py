@@ -7,23 +7,32 @@ from pathlib import Path
 import torch
 
 from heedful.checkpoints.folder import read_folder
+from heedful.checkpoints.translation_folder import is_translation, load_translation
 from heedful.errors import HeedfulError
 from heedful.inference.embedder import Embedder
 from heedful.inference.predictor import Predictor
+from heedful.inference.translator import Translator
 
-# What `load` makes of a folder, by the model type in its config.json.
-KINDS = {"bert": Embedder}
 # What a run folder has and a model folder has not.
 RUN_FILES = ("config.toml", "seeds.json")
 
 
-def load(folder: str | Path, device: str | None = None) -> Embedder:
-    """Load a model folder, or that of a run.
+def load(folder: str | Path, device: str | None = None) -> Embedder | Translator:
+    """Load a model folder, or that of a run, as what the model type in its config.json makes of it.
 
     `device` is cpu, cuda, cuda:1 …, None for a GPU if there is one and else the processor.
     """
-    contents = read_folder(model_path(folder))
-    return KINDS[contents.model_type](contents, _device(device))
+    return (load_translator if is_translation(model_path(folder)) else load_embedder)(folder, device)
+
+
+def load_embedder(folder: str | Path, device: str | None = None) -> Embedder:
+    """Load a folder with an encoder, such as BERT's."""
+    return Embedder(read_folder(model_path(folder)), _device(device))
+
+
+def load_translator(folder: str | Path, device: str | None = None, engine: str = "heedful") -> Translator:
+    """Load a translation model, to decode here or by CTranslate2."""
+    return Translator(load_translation(model_path(folder)), _device(device), engine)
 
 
 def predictor(folder: str | Path, device: str | None = None) -> Predictor:

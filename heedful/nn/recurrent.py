@@ -1,12 +1,32 @@
-"""Recurrent layers over the runs of a flat tensor: no padding, each run by itself."""
+"""Recurrent layers over the runs of a flat tensor: no padding, each run by itself.
+
+The state of a layer is a tuple of tensors (L, B, D): one of a plain RNN or a GRU, two of an LSTM.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
+
+from heedful.nn.ragged import Layout
+
+CELLS: dict[str, Callable[..., nn.RNNBase]] = {"rnn": nn.RNN, "gru": nn.GRU, "lstm": nn.LSTM}
+
+
+def layers_of(
+    cell: str, inputs: int, width: int, layers: int, dropout: float, bidirectional: bool = False
+) -> nn.RNNBase:
+    """torch's layers of this cell (rnn, gru or lstm), with dropout between them."""
+    between = dropout if layers > 1 else 0.0
+    return CELLS[cell](inputs, width, layers, dropout=between, bidirectional=bidirectional)
+
+
+def longest_first(lengths: Sequence[int]) -> Tensor:
+    """The numbers of the runs, longest first, equally long ones in their order."""
+    return torch.tensor(lengths, dtype=torch.long).argsort(descending=True, stable=True)
 
 
 def packed_order(lengths: Sequence[int]) -> tuple[Tensor, Tensor]:
@@ -19,18 +39,45 @@ def packed_order(lengths: Sequence[int]) -> tuple[Tensor, Tensor]:
     """
     count = torch.tensor(lengths, dtype=torch.long)
     time = torch.cat([torch.arange(n) for n in (0, *lengths)])
-    rank = count.argsort(descending=True, stable=True).argsort().repeat_interleave(count)
+    rank = longest_first(lengths).argsort().repeat_interleave(count)
     return (time * len(lengths) + rank).argsort(), time.bincount()
 
 
-def over_runs(layer: nn.RNNBase, x: Tensor, lengths: Sequence[int]) -> Tensor:
+def reordered(x: Tensor, order: Tensor) -> Tensor:
+    """The rows of x in this order, which names each once; the gradient is a copy too, as that of x[order] is not."""
+    return Layout(len(order), 1, order).unpad(x[:, None])
+
+
+def put_back(x: Tensor, order: Tensor) -> Tensor:
+    """What `reordered` has been given."""
+    return Layout(len(order), 1, order).pad(x)[:, 0]
+
+
+def over_runs(layer: nn.RNNBase, x: Tensor, lengths: Sequence[int], first: Sequence[Tensor] | None = None) -> Tensor:
     """The outputs of an RNN, GRU or LSTM over each run of `lengths` rows of x: (R, D) -> (R, its width).
 
-    With two directions the width is twice that of one.
+    With two directions the width is twice that of one. `first` is the state to begin with, zero if there is none.
     """
     order, sizes = packed_order(lengths)
     if not len(order):
         return x.new_zeros(0, layer.hidden_size * (1 + layer.bidirectional))
+    if first is not None:
+        runs = longest_first(lengths)[: int(sizes[0])].to(x.device)
+        first = [state.index_select(1, runs) for state in first]
     order = order.to(x.device)
-    outputs: Tensor = layer(PackedSequence(x[order], sizes))[0].data
-    return outputs[order.argsort()]
+    outputs: Tensor = layer(PackedSequence(reordered(x, order), sizes), _as_torch_has_it(first))[0].data
+    return put_back(outputs, order)
+
+
+def one_step(layer: nn.RNNBase, x: Tensor, state: Sequence[Tensor]) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """The output (B, its width) for one input each (B, D), and the state after it."""
+    outputs, after = layer(x[None], _as_torch_has_it(state))
+    return outputs[0], after if isinstance(after, tuple) else (after,)
+
+
+def _as_torch_has_it(state: Sequence[Tensor] | None) -> Tensor | tuple[Tensor, ...] | None:
+    """A tuple for an LSTM, the tensor itself for the others."""
+    if state is None:
+        return None
+    tensors = tuple(tensor.contiguous() for tensor in state)
+    return tensors if len(tensors) == 2 else tensors[0]

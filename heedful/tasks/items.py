@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import accumulate, chain
-from threading import Lock
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from heedful.data.batching import TOKENS_PER_BATCH, cut_by_tokens, flat_batch
+from heedful.data.batching import TOKENS_PER_BATCH, cut_by_tokens, cut_in_order, flat_batch, without_small_tail
+from heedful.data.epochs import Epochs
 from heedful.errors import HeedfulError
 from heedful.schema import Selection
 from heedful.tasks.task import Item
-
-# A last batch of an epoch smaller than this share of the others joins the one before it.
-SMALL_TAIL = 0.25
 
 
 @dataclass(frozen=True)
@@ -85,48 +80,21 @@ class ItemSource:
         """`batch_size` counts items, or tokens with `by_tokens`; `known` are the states of a frozen encoder."""
         self.items, self.name, self.batch_size, self.seed, self.by_tokens = items, name, batch_size, seed, by_tokens
         self.known = known
-        self._batches = lru_cache(maxsize=2)(self._shuffled)
-        self._starts = [0]  # the first step of each epoch that was asked for so far; they differ in length
-        self._growing = Lock()
+        self.epochs = Epochs(self._shuffled)
         if not items:
             raise HeedfulError("there is nothing to train on", remedy="give training data with examples")
 
     def steps_in(self, epochs: float) -> int:
         """How many steps so many epochs take, and at least one."""
-        whole = int(epochs)
-        with self._growing:
-            while len(self._starts) <= whole:
-                self._grow()
-        rest = epochs - whole
-        return max(1, self._starts[whole] + (round(rest * len(self._batches(whole))) if rest else 0))
+        return self.epochs.steps_in(epochs)
 
     def step(self, number: int, rank: int = 0, world: int = 1, portions: int = 1) -> list[ItemPortion]:
         """The micro-batches of a step for one of `world` processes; together they are always the same items."""
-        batch = self._batch(number, world)
-        shares = [batch[i :: world * portions] for i in range(rank, world * portions, world)]
-        return [self._portion(share) for share in shares if share]
+        return [self._portion(share) for share in self.epochs.shares(number, rank, world, portions)]
 
     def check(self, world: int, steps: int) -> None:
         """Refuse, before training, a number of processes that is too great for a batch of the first epoch."""
-        for number in range(min(steps, self.steps_in(1))):
-            self._batch(number, world)
-
-    def _batch(self, number: int, world: int) -> list[int]:
-        with self._growing:
-            while self._starts[-1] <= number:
-                self._grow()
-        epoch = bisect_right(self._starts, number) - 1
-        batch = self._batches(epoch)[number - self._starts[epoch]]
-        if len(batch) < world:  # refused on all of them, so that none waits for the others
-            raise HeedfulError(
-                f"the batch of step {number + 1} is too small for {world} processes (items: {len(batch)})",
-                remedy="use larger batches or fewer processes",
-            )
-        return batch
-
-    def _grow(self) -> None:
-        epoch = len(self._starts) - 1
-        self._starts.append(self._starts[epoch] + len(self._batches(epoch)))
+        self.epochs.check(world, steps)
 
     def _portion(self, numbers: Sequence[int]) -> ItemPortion:
         known = None if self.known is None else [self.known[i] for i in numbers]
@@ -134,19 +102,8 @@ class ItemSource:
 
     def _shuffled(self, epoch: int) -> list[list[int]]:
         order: list[int] = np.random.default_rng([self.seed, epoch]).permutation(len(self.items)).tolist()
-        sizes = [self.items[i].tokens if self.by_tokens else 1 for i in order]
-        batches: list[list[int]] = []
-        room = 0
-        for index, size in zip(order, sizes, strict=True):
-            if size > room or not batches:
-                batches.append([])
-                room = self.batch_size
-            batches[-1].append(index)
-            room -= size
-        if len(batches) > 1 and len(batches[-1]) < SMALL_TAIL * len(batches[-2]):
-            tail = batches.pop()
-            batches[-1] += tail
-        return batches
+        sizes = [item.tokens if self.by_tokens else 1 for item in self.items]
+        return without_small_tail(cut_in_order(order, sizes, self.batch_size))
 
 
 Mapper = Callable[[Callable[[list[int]], list[list[Tensor]]], Iterable[list[int]]], Iterable[list[list[Tensor]]]]

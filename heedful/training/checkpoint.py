@@ -20,18 +20,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from heedful.atomic import atomic_folder
-from heedful.checkpoints.tensors import open_tensors, write_tensors
+from heedful.checkpoints.tensors import write_tensors
 from heedful.errors import HeedfulError
 from heedful.json_files import read_json, write_json
 
 MANIFEST = "manifest.json"
 _NAME = re.compile(r"step-(\d{6,})")
 _LEFT_OVER = re.compile(r"\.step-.*\.(tmp|old)")
-_REMEDY = "an earlier checkpoint or a new run is the way on"
+REMEDY = "an earlier checkpoint or a new run is the way on"
 
 
 @dataclass(frozen=True)
@@ -113,41 +112,20 @@ def verify(checkpoint: Path) -> None:
         sound = text == _dumped(listed)
         files = {file: (checkpoint / file, entry["bytes"], entry["sha256"]) for file, entry in listed.items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise HeedfulError(f"the manifest cannot be read ({error})", where=path, remedy=_REMEDY) from error
+        raise HeedfulError(f"the manifest cannot be read ({error})", where=path, remedy=REMEDY) from error
     if not sound:
-        raise HeedfulError("the manifest has been altered", where=path, remedy=_REMEDY)
+        raise HeedfulError("the manifest has been altered", where=path, remedy=REMEDY)
     if set(files) != set(_files(checkpoint)):
         extra = ", ".join(sorted(set(files) ^ set(_files(checkpoint))))
-        raise HeedfulError(f"missing or unknown: {extra}", where=checkpoint, remedy=_REMEDY)
+        raise HeedfulError(f"missing or unknown: {extra}", where=checkpoint, remedy=REMEDY)
     for name, (file, size, digest) in files.items():
         if file.stat().st_size != size or _sha256(file) != digest:
-            raise HeedfulError(f"{name} is not what was written", where=file, remedy=_REMEDY)
+            raise HeedfulError(f"{name} is not what was written", where=file, remedy=REMEDY)
 
 
 def read_state(checkpoint: Path) -> dict[str, Any]:
     """The counters of a verified checkpoint."""
     return read_json(checkpoint / "state.json")
-
-
-def fill(tensors: Mapping[str, Tensor], folder: Path) -> None:
-    """Copy the numbers of `folder` (a checkpoint's weights or moments) into tensors of the same names and shapes."""
-    with open_tensors(folder) as stored, torch.no_grad():
-        if set(stored) != set(tensors):
-            name = min(set(stored) ^ set(tensors))
-            side = "the checkpoint lacks it" if name in tensors else "the model has no such tensor"
-            raise HeedfulError(f"another model made this checkpoint: {name}: {side}", where=folder, remedy=_REMEDY)
-        for name, tensor in tensors.items():
-            if stored.shape(name) != tuple(tensor.shape):
-                what = f"another model made this checkpoint: {name} is {stored.shape(name)}, not {tuple(tensor.shape)}"
-                raise HeedfulError(what, where=folder, remedy=_REMEDY)
-            tensor.copy_(stored.read(name))
-
-
-def weights_of(model: nn.Module) -> dict[str, Tensor]:
-    """The parameters and lasting buffers of a model, each once, as they are and not copied."""
-    lasting = model.state_dict(keep_vars=True)
-    buffers = {name: buffer for name, buffer in model.named_buffers() if name in lasting}
-    return {**dict(model.named_parameters()), **buffers}
 
 
 def _files(checkpoint: Path) -> list[str]:

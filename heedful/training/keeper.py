@@ -7,9 +7,10 @@ from typing import Any
 
 from torch import nn
 
+from heedful.checkpoints.own_weights import fill, weights_of
 from heedful.config import from_mapping, to_mapping
 from heedful.errors import HeedfulError
-from heedful.training.checkpoint import fill, read_state, verify, weights_of
+from heedful.training.checkpoint import REMEDY, read_state, verify
 from heedful.training.distributed import World
 from heedful.training.optimiser import Optimiser
 from heedful.training.run_folder import RunFolder
@@ -58,7 +59,7 @@ class Keeper:
 
         def read() -> None:
             verify(self._kept.path(step))
-            fill(self._weights, self._kept.path(step) / "weights")
+            fill(self._weights, self._kept.path(step) / "weights", REMEDY)
 
         self._world.first(read)
         self._world.share_tensors(list(self._weights.values()))
@@ -79,6 +80,6 @@ class Keeper:
 
     def _read(self, step: int) -> dict[str, Any]:
         path = self._kept.path(step)
-        fill(self._weights, path / "weights")
-        fill(self._moments, path / "moments")
+        fill(self._weights, path / "weights", REMEDY)
+        fill(self._moments, path / "moments", REMEDY)
         return read_state(path)

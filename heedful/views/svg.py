@@ -66,7 +66,7 @@ def line_chart(title: str, curves: Sequence[Curve], end: float, x_name: str = "s
     if not lines:
         return f'<p class="none">{markup(title)}: no finite values</p>'
     labels = [_label(line, alone=len(lines) == 1) for line in lines]
-    right = WIDTH - 22 - max(map(_text_width, labels))
+    right = WIDTH - 22 - max(map(text_width, labels))
     x_ticks, y_ticks = ticks(0, end, about=6), ticks(*_range(lines))
     x_axis = _Axis(0, end, LEFT, right)
     y_axis = _Axis(y_ticks[0], y_ticks[-1], HEIGHT - BOTTOM, TOP)
@@ -229,5 +229,6 @@ def _summary(title: str, lines: Sequence[_Line], x_name: str) -> str:
     return f"{title} against {x_name}. {'; '.join(ends)}"
 
 
-def _text_width(text: str) -> float:
+def text_width(text: str) -> float:
+    """About how wide a label is, in pixels."""
     return sum(13.5 if ord(character) > 0x2E80 else 7.4 for character in text)

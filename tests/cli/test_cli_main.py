@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -38,7 +39,7 @@ def test_every_verb_has_help_with_an_example(verb: str) -> None:
     shown = CliRunner().invoke(cli, [verb, "--help"])
     assert shown.exit_code == 0
     command = cli.get_command(None, verb)  # type: ignore[arg-type]
-    subverbs = getattr(command, "commands", {})
+    subverbs = command.list_commands(click.Context(command)) if isinstance(command, click.Group) else []
     pages = [CliRunner().invoke(cli, [verb, name, "--help"]).output for name in subverbs] or [shown.output]
     assert all("Example" in page and f"heedful {verb}" in page for page in pages)
 

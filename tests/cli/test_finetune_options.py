@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from heedful.checkpoints.task_folder import read_task
-from heedful.cli import finetune_dev, finetune_run, seeds
+from heedful.cli import finetune_dev, seeds, training_run
 from heedful.cli.finetune import command
 from heedful.cli.finetune_material import Material
 from heedful.cli.finetune_plan import Plan, plan_of
@@ -155,7 +155,7 @@ def test_seeds_share_the_steps_of_a_budget_and_the_data(
     finetune: Finetune, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     measured: Iterator[int] = iter([5, 9])
-    monkeypatch.setattr(finetune_run, "steps_for", lambda *given: next(measured))
+    monkeypatch.setattr(training_run, "steps_for", lambda *given: next(measured))
     read: list[Plan] = []
     whole = Material.of
     monkeypatch.setattr(Material, "of", lambda plan: read.append(plan) or whole(plan))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.nn.utils.rnn import pack_sequence
 
-from heedful.nn.recurrent import over_runs, packed_order
+from heedful.nn.recurrent import layers_of, longest_first, one_step, over_runs, packed_order, put_back, reordered
 
 
 @given(st.lists(st.integers(1, 6), min_size=1, max_size=6))
@@ -56,3 +56,53 @@ def test_gradients_stay_within_their_run() -> None:
     over_runs(layer, x, [2, 1, 3])[2].sum().backward()
     assert x.grad is not None
     assert [bool(row.any()) for row in x.grad] == [False, False, True, False, False, False]
+
+
+CELLS = {"rnn": 1, "gru": 1, "lstm": 2}
+
+
+def layer_and_state(cell: str, runs: int) -> tuple[nn.RNNBase, list[torch.Tensor]]:
+    torch.manual_seed(0)
+    return layers_of(cell, 5, 4, layers=2, dropout=0.0), [torch.randn(2, runs, 4) for _ in range(CELLS[cell])]
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("cell", CELLS)
+def test_each_run_begins_with_its_own_state(cell: str) -> None:
+    lengths = [2, 0, 4, 1, 4]
+    layer, first = layer_and_state(cell, len(lengths))
+    x = torch.randn(sum(lengths), 5)
+    outputs = over_runs(layer, x, lengths, first).split(lengths)
+    for number, (run, found) in enumerate(zip(x.split(lengths), outputs, strict=True)):
+        state = [tensor[:, number] for tensor in first]
+        if len(run):
+            torch.testing.assert_close(found, layer(run, tuple(state) if cell == "lstm" else state[0])[0])
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("cell", CELLS)
+def test_steps_are_the_run(cell: str) -> None:
+    layer, first = layer_and_state(cell, 3)
+    x = torch.randn(3, 4, 5)
+    expected = over_runs(layer, x.flatten(0, 1), [4, 4, 4], first).view(3, 4, 4)
+    state: tuple[torch.Tensor, ...] = tuple(first)
+    for time in range(4):
+        output, state = one_step(layer, x[:, time], state)
+        torch.testing.assert_close(output, expected[:, time])
+    assert len(state) == CELLS[cell]
+
+
+def test_only_several_layers_have_dropout_between_them() -> None:
+    assert [layers_of("gru", 3, 4, layers, 0.5).dropout for layers in (1, 2)] == [0.0, 0.5]
+
+
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=6))
+def test_rows_are_put_back_with_their_gradients(lengths: list[int]) -> None:
+    assert longest_first(lengths).tolist() == sorted(range(len(lengths)), key=lambda run: -lengths[run])
+    order, _ = packed_order(lengths)
+    x = torch.arange(3.0 * len(order)).view(-1, 3).requires_grad_()
+    moved = reordered(x, order)
+    assert torch.equal(moved, x[order]) and torch.equal(put_back(moved, order), x)
+    weights = torch.arange(len(order)) + 1.0
+    (slopes,) = torch.autograd.grad((put_back(moved.tanh(), order) * weights[:, None]).sum(), x)
+    torch.testing.assert_close(slopes, (1 - x.tanh() ** 2) * weights[:, None])

@@ -13,9 +13,10 @@ import pytest
 import torch
 from torch.distributed import HashStore
 
+from heedful.checkpoints.own_weights import fill, weights_of
 from heedful.errors import HeedfulError
 from heedful.training.ahead import Ahead
-from heedful.training.checkpoint import Checkpoints, fill, verify, weights_of
+from heedful.training.checkpoint import Checkpoints, verify
 from heedful.training.distributed import World
 from heedful.training.journal import Journal
 from heedful.training.meeting import meet

@@ -1,0 +1,217 @@
+"""Speed of translation: training against `transformers`, decoding against `transformers` and CTranslate2.
+
+    HEEDFUL_DATA=… python benchmarks/translate_speed.py train RUN
+    HEEDFUL_DATA=… python benchmarks/translate_speed.py decode RUN
+
+RUN is a trained Transformer (post-norm, sinusoidal positions), whose size, tokenizers and, to decode, weights are
+used by all. Run it on an idle machine.
+
+train   Steps on Multi30k by our trainer on flat batches and by MarianMTModel on the same batches padded, in turns: the
+        same size, dropout, label smoothing, clipping and denormal setting, fused AdamW on both sides. Batches are made
+        before the clock starts. The figure is the median over rounds of the ratio of tokens per second.
+decode  The test set by a beam of 5 with the same weights, each engine in a process of its own and tuned for this
+        machine, asked in random order in each round; and its sentences one by one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import statistics
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from engine_process import processes
+from marian import marian_of, padded
+from materials import multi30k
+from results_file import RESULTS, Table, write_results
+from translate_engines import BEAM, ENGINES
+
+from heedful.checkpoints.translation_folder import TranslationFolder, load_translation
+from heedful.data.bitext import Limits, encode_pairs
+from heedful.data.bitext_source import BitextPortion, BitextSource
+from heedful.data.parallel import read_pairs
+from heedful.inference.load import model_path
+from heedful.models.transformer import Transformer, initialise_transformer
+from heedful.tasks.translate import TranslationObjective
+from heedful.text.sides import Symbols
+from heedful.training.distributed import World
+from heedful.training.optimiser import Optimiser
+from heedful.training.step import Stepper
+from heedful.training.timing import Clock
+from heedful.training.training_config import TrainingConfig
+
+SMOOTHING, CLIP, RATE = 0.1, 1.0, 1e-4
+
+
+def main() -> None:
+    """Measure one of the two and write the results."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["train", "decode"])
+    parser.add_argument("run", type=Path)
+    parser.add_argument("-o", "--output", type=Path)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--steps", type=int, default=10, help="training steps a round")
+    parser.add_argument("--batch-size", type=int, default=4096, help="tokens of a training step")
+    parser.add_argument("--sentences", type=int, default=1000, help="of the test set, to decode")
+    parser.add_argument("--single", type=int, default=100, help="of them one by one")
+    parser.add_argument("--engines", default=",".join(ENGINES))
+    parser.add_argument("--force", action="store_true", help="measure even on a busy machine")
+    a = parser.parse_args()
+    load = os.getloadavg()[0]
+    if load > 0.7 and not a.force:
+        sys.exit(f"the machine is busy (load {load:.1f}): wait, or --force")
+    if a.what == "train":
+        train(a.run, a.output or RESULTS / "translate_training_speed.json", a.rounds, a.steps, a.batch_size)
+    else:
+        output = a.output or RESULTS / "translate_decoding_speed.json"
+        decode(a.run, output, a.rounds, a.sentences, a.single, a.engines.split(","))
+
+
+def train(run: Path, output: Path, rounds: int, steps: int, batch_size: int) -> None:
+    """Race the two trainers."""
+    torch.set_flush_denormal(True)
+    folder = load_translation(model_path(run))
+    portions = training_batches(folder, steps, batch_size)
+    sides = {"heedful": ours(folder, portions), "transformers": theirs(folder, portions)}
+    seconds = in_turns(sides, rounds, steps)
+    tokens = sum(portion.tokens for portion in portions)
+    waste = sum(portion.padding for portion in portions) / tokens
+    ratios = [b / a for a, b in zip(seconds["heedful"], seconds["transformers"], strict=True)]
+    speeds = {name: tokens / statistics.median(times) for name, times in seconds.items()}
+    rows = [[name, round(speed), round(speed / speeds["transformers"], 2)] for name, speed in speeds.items()]
+    parameters = sum(p.numel() for p in folder.model.parameters())
+    write_results(
+        output,
+        "Translation: training speed",
+        f"Tokens of both sides per second of training steps, {described(folder)}, {parameters / 1e6:.1f} M parameters, "
+        f"beside transformers' MarianMTModel of the same size; Multi30k, {batch_size} tokens a batch.",
+        [Table(["trainer", "tokens/s", "× transformers"], rows)],
+        [
+            f"heedful is faster by {statistics.median(ratios):.2f} × (median of {rounds} rounds of {steps} steps; "
+            f"{min(ratios):.2f} … {max(ratios):.2f}). Padding adds {waste:.0%} to the batches of the other."
+        ],
+        arguments=f"train RUN --rounds {rounds} --steps {steps} --batch-size {batch_size}",
+    )
+
+
+def training_batches(folder: TranslationFolder, steps: int, batch_size: int) -> list[BitextPortion]:
+    """The first batches of an epoch, as training has them."""
+    data = read_pairs([multi30k("train.tsv.gz")], *folder.names)
+    pairs, _ = encode_pairs(data.examples, folder.sides, Limits())
+    source = BitextSource(pairs, batch_size, seed=0)
+    return [source.step(number)[0] for number in range(steps)]
+
+
+def ours(folder: TranslationFolder, portions: Sequence[BitextPortion]) -> Callable[[int], None]:
+    """A function that trains one step of heedful."""
+    model = Transformer(folder.model.config)
+    initialise_transformer(model, seed=0)
+    recipe = TrainingConfig(steps=10**6, clip=CLIP, learning_rate=RATE)
+    objective, optimiser = TranslationObjective(SMOOTHING), Optimiser(model, recipe)
+    stepper = Stepper(model.train(), objective, optimiser, recipe, World(), Clock(), lambda: None)
+    return lambda number: stepper.take(number, [portions[number]])
+
+
+def theirs(folder: TranslationFolder, portions: Sequence[BitextPortion]) -> Callable[[int], None]:
+    """A function that trains one step of transformers."""
+    model = marian_of(folder.model.config, Symbols.of(folder.sides.target)).train()
+    batches = [padded(portion.bitext) for portion in portions]
+    optimiser = torch.optim.AdamW(model.parameters(), lr=RATE, weight_decay=0.01, fused=True)
+
+    def step(number: int) -> None:
+        given = dict(batches[number])
+        labels = given.pop("labels")
+        logits = model(**given, use_cache=False).logits
+        F.cross_entropy(logits.flatten(0, 1), labels.flatten(), label_smoothing=SMOOTHING).backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), CLIP)
+        optimiser.step()
+        optimiser.zero_grad()
+
+    return step
+
+
+def in_turns(sides: Mapping[str, Callable[[int], None]], rounds: int, steps: int) -> dict[str, list[float]]:
+    """The seconds of each round of both sides, after one round that is not timed."""
+    seconds: dict[str, list[float]] = {name: [] for name in sides}
+    for number in range(rounds + 1):
+        for name, side in sides.items():
+            start = time.perf_counter()
+            for step in range(steps):
+                side(step)
+            if number:
+                seconds[name].append(time.perf_counter() - start)
+    return seconds
+
+
+def decode(run: Path, output: Path, rounds: int, sentences: int, single: int, names: Sequence[str]) -> None:
+    """Race the decoders on the whole test set and on single sentences."""
+    folder = load_translation(model_path(run))
+    pairs = read_pairs([multi30k("test_2016_flickr.tsv")], *folder.names).examples[:sentences]
+    texts, rng = [pair.source for pair in pairs], random.Random(0)
+    with processes({name: ENGINES[name] for name in names}, run, texts[:20]) as running:
+        said = {name: engine.ask(texts)[0] for name, engine in running.items()}  # warms up, too
+        whole: dict[str, list[float]] = {name: [] for name in names}
+        for _ in range(rounds):
+            for name in rng.sample(names, len(names)):
+                whole[name].append(running[name].ask(texts)[1])
+        alone: dict[str, list[float]] = {name: [] for name in names}
+        for text in rng.sample(texts, min(single, len(texts))):
+            for name in rng.sample(names, len(names)):
+                alone[name].append(running[name].ask([text])[1] * 1000)
+        versions = {name: engine.version for name, engine in running.items()}
+    tokens = sum(len(e.ids) - 1 for e in folder.sides.target.encode_batch(said["heedful"], offsets=False))
+    write_results(
+        output,
+        "Translation: decoding speed",
+        f"{len(texts)} sentences of Multi30k's test set by a beam of {BEAM} in fp32, {described(folder)}, the same "
+        f"weights in all engines: text to text, median of {rounds} rounds that go through the engines in random order.",
+        [speed_table(whole, said, tokens, versions), latency_table(alone, versions)],
+        [f"The second table is for {len(alone['heedful'])} sentences of the set one by one."],
+        arguments=f"decode RUN --rounds {rounds} --sentences {sentences} --single {single}",
+    )
+
+
+def speed_table(
+    seconds: Mapping[str, list[float]], said: Mapping[str, list[str]], tokens: int, versions: Mapping[str, str]
+) -> Table:
+    """Sentences and tokens a second, and how the others compare with us round by round."""
+    rows = []
+    for name, times in seconds.items():
+        ratios = [own / mine for own, mine in zip(times, seconds["heedful"], strict=True)]
+        equal = np.mean([a == b for a, b in zip(said[name], said["heedful"], strict=True)])
+        rate = statistics.median(times)
+        rows.append(
+            [f"{name} {versions[name]}", f"{len(said[name]) / rate:.1f}", f"{tokens / rate:,.0f}",
+             f"{statistics.median(ratios):.2f}", f"{min(ratios):.2f} … {max(ratios):.2f}", f"{equal:.1%}"]
+        )  # fmt: skip
+    columns = ["engine", "sentences/s", "tokens/s", "heedful is faster by ×", "least … most", "same translation"]
+    return Table(columns, rows)
+
+
+def latency_table(milliseconds: Mapping[str, list[float]], versions: Mapping[str, str]) -> Table:
+    """How long one sentence takes."""
+    ours = np.median(milliseconds["heedful"])
+    rows = []
+    for name, times in milliseconds.items():
+        p50, p95 = np.percentile(times, [50, 95])
+        rows.append([f"{name} {versions[name]}", f"{p50:.1f}", f"{p95:.1f}", f"{p50 / ours:.2f}"])
+    return Table(["engine", "p50 ms", "p95 ms", "heedful is faster by ×"], rows)
+
+
+def described(folder: TranslationFolder) -> str:
+    """The size of a model in words."""
+    config = folder.model.config
+    layers = f"{config.encoder_layers} + {config.decoder_layers} layers"
+    shape = f"width {config.width}, {config.heads} heads, feed-forward {config.inner}"
+    return f"a Transformer of {layers}, {shape}, {config.target_vocab_size} pieces"
+
+
+if __name__ == "__main__":
+    main()

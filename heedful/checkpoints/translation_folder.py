@@ -1,0 +1,157 @@
+"""Translation models from and to a model folder: Hugging Face's files, with our own names inside.
+
+config.json         the kind of model, what the two sides are called, and the model's shape
+model.safetensors   the weights
+tokenizer.json      the vocabulary of both sides; or source/tokenizer.json and target/tokenizer.json
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from heedful.checkpoints.bert_folder import new_folder
+from heedful.checkpoints.folder import CONFIG, check_vocabulary
+from heedful.checkpoints.own_weights import fill, weights_of
+from heedful.checkpoints.tensors import write_tensors
+from heedful.checkpoints.weights import Unfilled
+from heedful.config import from_mapping, to_mapping
+from heedful.errors import HeedfulError
+from heedful.json_files import read_json, write_json
+from heedful.models.seq2seq import Seq2Seq, Seq2SeqConfig
+from heedful.models.transformer import Transformer, TransformerConfig
+from heedful.text.sides import Sides
+from heedful.text.tokenizer import Tokenizer
+
+TranslationModel = Transformer | Seq2Seq
+MODEL_TYPES: Mapping[str, tuple[type[TranslationModel], type[Any]]] = {
+    "heedful-transformer": (Transformer, TransformerConfig),
+    "heedful-seq2seq": (Seq2Seq, Seq2SeqConfig),
+}
+# An RNN has no positions that could run out; a text has to end somewhere all the same.
+LONGEST_FOR_RNN = 512
+_REMEDY = "use the config.json that belongs to these weights, or fetch both again"
+
+
+@dataclass(frozen=True)
+class TranslationFolder:
+    """A model that is ready to translate, and what its two sides were called in the data it was trained on."""
+
+    path: Path
+    model: TranslationModel
+    sides: Sides
+    names: tuple[str, str]
+
+    @property
+    def max_length(self) -> int:
+        """The tokens of the longest text that can be read or said."""
+        return longest_text(self.model.config)
+
+
+@dataclass(frozen=True)
+class _Stored:
+    """What config.json says."""
+
+    model_type: str
+    source: str
+    target: str
+    model: Mapping[str, Any]
+
+
+def longest_text(shape: TransformerConfig | Seq2SeqConfig) -> int:
+    """How many tokens, [CLS] and [SEP] included, a model of this shape can read or say."""
+    if isinstance(shape, Seq2SeqConfig):
+        return LONGEST_FOR_RNN
+    positions = [] if shape.encoder is None else [shape.encoder.max_position_embeddings]
+    return min([shape.max_length, *positions])
+
+
+def is_translation(path: str | Path) -> bool:
+    """Whether a folder holds a model of one of these types."""
+    config = Path(path) / CONFIG
+    return config.is_file() and read_json(config).get("model_type") in MODEL_TYPES
+
+
+def load_translation(path: str | Path) -> TranslationFolder:
+    """Read and check a folder, and load its weights in fp32."""
+    folder = Path(path)
+    if not (folder / CONFIG).is_file():
+        raise HeedfulError(f"no {CONFIG} in the folder", where=folder, remedy="give a translation model's folder")
+    stored = _stored(folder / CONFIG)
+    model = _built(stored, folder / CONFIG)
+    sides = _load_sides(folder)
+    _check_sides(sides, model, folder)
+    fill(weights_of(model), folder, _REMEDY)
+    model.eval()
+    return TranslationFolder(folder, model, sides, (stored.source, stored.target))
+
+
+def save_translation(
+    model: TranslationModel, path: str | Path, sides: Sides, names: tuple[str, str], *, overwrite: bool = False
+) -> None:
+    """Write a model folder, as a whole or not at all; `names` are what the two sides are called."""
+    _check_sides(sides, model, Path(path))
+    kind = next(kind for kind, (of_type, _) in MODEL_TYPES.items() if isinstance(model, of_type))
+    tensors = {
+        name: tensor.detach().to("cpu", torch.float32).contiguous() for name, tensor in weights_of(model).items()
+    }
+    joint = sides.target if sides.joint else None
+    with new_folder(path, joint, model.config.target_vocab_size, overwrite) as folder:
+        write_json(folder / CONFIG, to_mapping(_Stored(kind, *names, to_mapping(model.config))))
+        write_tensors(folder, tensors)
+        if joint is None:
+            sides.source.save(folder / "source")
+            sides.target.save(folder / "target")
+
+
+def check_frame(tokenizer: Tokenizer, where: object) -> None:
+    """Refuse a tokenizer that does not put texts between the symbols with which a decoder starts and ends."""
+    if tokenizer.encode("").ids != [tokenizer.cls_id, tokenizer.sep_id]:
+        raise HeedfulError(
+            "the tokenizer does not put texts between [CLS] and [SEP]",
+            where=where,
+            remedy="use one that `heedful tokenizer train` has made",
+        )
+
+
+def _stored(file: Path) -> _Stored:
+    stored = from_mapping(_Stored, read_json(file), file)
+    if stored.model_type not in MODEL_TYPES:
+        raise HeedfulError(
+            f"the model_type {stored.model_type!r} is none that translates",
+            where=file,
+            remedy=f"use a model of the type {' or '.join(MODEL_TYPES)}",
+        )
+    return stored
+
+
+def _built(stored: _Stored, where: Path) -> TranslationModel:
+    """The model with nothing in its parameters yet."""
+    build, shape = MODEL_TYPES[stored.model_type]
+    try:
+        config = from_mapping(shape, stored.model, where)
+        with Unfilled():
+            return build(config)
+    except HeedfulError as error:
+        raise HeedfulError(error.what, where=where, remedy=error.remedy) from error
+    except (RuntimeError, OverflowError, TypeError) as error:
+        what = f"no model of the size config.json asks for can be built: {error}"
+        raise HeedfulError(what, where=where, remedy="mend the numbers in config.json") from error
+
+
+def _load_sides(folder: Path) -> Sides:
+    if (folder / "tokenizer.json").is_file():
+        joint = Tokenizer.load(folder)
+        return Sides(joint, joint)
+    return Sides(Tokenizer.load(folder / "source"), Tokenizer.load(folder / "target"))
+
+
+def _check_sides(sides: Sides, model: TranslationModel, where: Path) -> None:
+    sizes = (model.config.source_vocab_size, model.config.target_vocab_size)
+    for tokenizer, size in zip(sides, sizes, strict=True):
+        check_vocabulary(tokenizer, size, where)
+        check_frame(tokenizer, where)

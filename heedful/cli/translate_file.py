@@ -1,0 +1,165 @@
+"""Translations of a file, of standard input or of what is typed, written as they come."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import click
+
+from heedful.cli.progress import progress_bar
+from heedful.cli.sink import sink
+from heedful.data.tables import RAGGED, column_named, ending, read_table, text_under
+from heedful.decoding import Beam, Sampling
+from heedful.errors import HeedfulError
+from heedful.inference.load import load_translator
+from heedful.inference.translator import TEXTS_PER_CHUNK, Translated, Translator
+from heedful.text.documents import count_texts, read_lines
+from heedful.views.alignments import Matrix, write_alignments
+
+TABLES = (".tsv", ".csv", ".jsonl", ".json")
+# More matrices than this make a page that nobody reads and a browser hardly opens.
+MOST_MATRICES = 100
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of `heedful translate run`."""
+
+    run: str
+    input: str | None = None
+    output: str | None = None
+    beam: int = 5
+    length_penalty: float = 1.0
+    n_best: int = 1
+    sample: bool = False
+    temperature: float | None = None
+    top_k: int | None = None
+    top_p: float | None = None
+    seed: int = 0
+    max_length: int | None = None
+    column: str | None = None
+    as_json: bool = False
+    alignments: str | None = None
+    layer: int = -1
+    head: int | None = None
+    engine: str = "heedful"
+    device: str | None = None
+
+    @property
+    def how(self) -> Beam | Sampling:
+        """The way to search."""
+        if self.sample:
+            temperature = 1.0 if self.temperature is None else self.temperature
+            return Sampling(temperature, self.top_k or 0, 1.0 if self.top_p is None else self.top_p, self.n_best)
+        if (self.temperature, self.top_k, self.top_p) != (None, None, None):
+            raise click.UsageError("--temperature, --top-k and --top-p go with --sample")
+        return Beam(self.beam, self.length_penalty, self.n_best)
+
+    @property
+    def typed(self) -> bool:
+        """Whether somebody at a terminal is asked for texts."""
+        return self.input is None and sys.stdin.isatty()
+
+
+def translate_file(options: Options) -> None:
+    """Translate as the options say."""
+    how = options.how
+    translator = load_translator(options.run, options.device, options.engine)
+    texts = _typed() if options.typed else _texts(options.input or "-", options.column or translator.folder.names[0])
+    looked_at: list[Translated] = []
+    count, truncated, start = 0, 0, time.perf_counter()
+    with sink(options.output) as out, _bar(options) as advance:
+        stream = translator.stream(
+            texts,
+            how,
+            options.max_length,
+            options.seed,
+            at_once=1 if options.typed else TEXTS_PER_CHUNK,
+            advance=advance,
+        )
+        for count, one in enumerate(stream, start=1):
+            click.echo(_lines(one, count, options), file=out, nl=False)
+            truncated += one.truncated
+            if options.alignments and len(looked_at) < MOST_MATRICES and one.best:
+                looked_at.append(one)
+    seconds = time.perf_counter() - start
+    if options.alignments:
+        _draw(translator, looked_at, count, options)
+    if truncated:
+        limit = translator.folder.max_length
+        click.echo(f"warning: {truncated:,} texts were longer than {limit} tokens and were cut", err=True)
+    if options.output:
+        click.echo(f"{options.output}: {count:,} texts in {seconds:.1f} s ({count / seconds:,.1f} texts/s)", err=True)
+
+
+def _typed() -> Iterator[str]:
+    while True:
+        try:
+            click.echo("> ", nl=False, err=True)
+            yield input()
+        except EOFError:
+            return
+
+
+def _texts(path: str, column: str) -> Iterator[str]:
+    if ending(Path(path)) not in TABLES:
+        yield from read_lines(path)
+        return
+    table = read_table(Path(path))
+    name = column_named(column, table, "column")
+    for row in table.rows:
+        yield text_under(name, row)
+    if table.oddities.count(RAGGED):
+        what = f"{table.oddities.count(RAGGED):,} rows have another number of columns than the header"
+        raise HeedfulError(what, where=table.oddities.first(RAGGED), remedy="mend them: each is to be translated")
+
+
+def _lines(one: Translated, number: int, options: Options) -> str:
+    """What is written of a text; a line end inside a translation would break the order and becomes a space."""
+    if options.as_json:
+        found = {"text": one.text, "translations": [asdict(translation) for translation in one.translations]}
+        return json.dumps(found, ensure_ascii=False) + "\n"
+    if options.n_best == 1:
+        return _one_line(one.best) + "\n"
+    listed = (f"{number}\t{found.score:.4f}\t{_one_line(found.text)}\n" for found in one.translations)
+    return "".join(listed)
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.splitlines())
+
+
+def _draw(translator: Translator, chosen: list[Translated], count: int, options: Options) -> None:
+    assert options.alignments is not None
+    texts, said = [one.text for one in chosen], [one.best for one in chosen]
+    found = translator.alignments(texts, said, options.layer, options.head) if chosen else []
+    whose = "the mean of all heads" if options.head is None else f"head {options.head}"
+    about = f"Decoder layer {options.layer}, {whose}."
+    matrices = (Matrix(one.source, one.target, one.weights.tolist()) for one in found)
+    write_alignments(options.alignments, " → ".join(translator.folder.names), about, matrices)
+    first = f" (the first {len(chosen):,} of {count:,} texts)" if len(chosen) < count else ""
+    click.echo(f"alignments: {options.alignments}{first}", err=True)
+
+
+@contextmanager
+def _bar(options: Options) -> Iterator[Callable[[int], None]]:
+    """A bar where nothing else shows how far it is; it hears how many more texts are done."""
+    if options.output is None and sys.stdout.isatty():
+        yield lambda more: None
+        return
+    countable = options.input is not None and Path(options.input).is_file() and ending(Path(options.input)) != ".csv"
+    done = 0
+    with progress_bar("translating", count_texts(options.input) if countable else None, "texts") as advance:
+
+        def more(count: int) -> None:
+            nonlocal done
+            done += count
+            advance(done, done)
+
+        yield more

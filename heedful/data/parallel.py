@@ -1,0 +1,81 @@
+"""Sentences and their translations in files: a table with a column for each side, or two texts that go line by line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+
+from heedful.data.labelled import Dataset, Remark
+from heedful.data.oddities import Oddities
+from heedful.data.tables import column_named, read_table, text_under
+from heedful.errors import HeedfulError
+from heedful.text.documents import read_lines
+
+EMPTY = "pairs with an empty side, left out"
+
+
+@dataclass(frozen=True)
+class SentencePair:
+    """A text and what it is to become: its translation, or the reply to it."""
+
+    source: str
+    target: str
+    where: str = ""  # file:line
+
+
+def read_pairs(files: Sequence[str | Path], source: str, target: str) -> Dataset[SentencePair]:
+    """The pairs of one table or JSON-lines file by the names of two columns, or of two texts, whose lines are pairs.
+
+    White space around a text is taken off, and pairs with an empty side are left out and counted.
+    """
+    if len(files) == 1:
+        return _from_table(Path(files[0]), source, target)
+    if len(files) == 2:
+        return _from_texts(Path(files[0]), Path(files[1]))
+    what = f"{len(files)} files do not make pairs"
+    raise HeedfulError(what, remedy="give one table with a column for each side, or two texts of equally many lines")
+
+
+def _from_table(path: Path, source: str, target: str) -> Dataset[SentencePair]:
+    table = read_table(path)
+    left, right = column_named(source, table, "source"), column_named(target, table, "target")
+    pairs = (SentencePair(text_under(left, row), text_under(right, row), row.where) for row in table.rows)
+    kept = list(_whole(pairs, table.oddities))
+    return _some(kept, table.oddities.remarks, path)
+
+
+def _from_texts(source: Path, target: Path) -> Dataset[SentencePair]:
+    oddities, others = Oddities(source), Oddities(target)
+    kept = list(_whole(_side_by_side(source, target), oddities))
+    return _some(kept, oddities.remarks + others.remarks, source)
+
+
+def _side_by_side(source: Path, target: Path) -> Iterator[SentencePair]:
+    left, right = read_lines(source), read_lines(target)
+    for number, (first, second) in enumerate(zip_longest(left, right), start=1):
+        if first is None or second is None:
+            shorter, longer, rest = (source, target, right) if first is None else (target, source, left)
+            total = number + sum(1 for _ in rest)
+            raise HeedfulError(
+                f"the files have different numbers of lines: {number - 1:,} in {shorter}, {total:,} in {longer}",
+                where=f"{longer}:{number}",
+                remedy="each line of one file belongs to the same line of the other: look where they part",
+            )
+        yield SentencePair(first, second, f"{source}:{number}")
+
+
+def _whole(pairs: Iterable[SentencePair], oddities: Oddities) -> Iterator[SentencePair]:
+    for pair in pairs:
+        source, target = pair.source.strip(), pair.target.strip()
+        if source and target:
+            yield SentencePair(source, target, pair.where)
+        else:
+            oddities.note(EMPTY, pair.where)
+
+
+def _some(pairs: list[SentencePair], remarks: tuple[Remark, ...], where: Path) -> Dataset[SentencePair]:
+    if not pairs:
+        raise HeedfulError("no pair has text on both sides", where=where, remedy="give a file that holds pairs")
+    return Dataset(pairs, remarks)

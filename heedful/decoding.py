@@ -1,0 +1,311 @@
+"""The one search for all decoders: greedy, beam and sampling over a step function.
+
+A decoder is met only as its step. The newest symbols (B, K), of K hypotheses for each of B sentences, go in with a
+state; the logits of the next symbols (B, K, V) come out with the state after them. The search then owns the logits
+and writes into them. Hypotheses are compared by
+
+    score(y) = log P(y | x) / |y|^α
+
+where |y| counts the symbols, the end symbol too, and α is the length penalty: 0 compares probabilities, which fall
+with every symbol, 1 compares the mean of a symbol, more favours long ones. Probabilities are the model's own: a banned
+symbol is never chosen, but what the model would give to it is not dealt out among the others.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+import torch
+from torch import Tensor
+
+from heedful.errors import HeedfulError
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+# Sentences leave the batch when so large a part of it is done: to leave, the state of all others is moved together.
+WORTH_LEAVING = 1 / 8
+# Beyond this |y|^α says nothing any more but how long y is.
+GREATEST_PENALTY = 10.0
+
+
+class State(Protocol):
+    """What a decoder remembers of B sentences with K hypotheses each."""
+
+    def reorder(self, parents: Tensor) -> Self:
+        """Hypothesis k of sentence b goes on from hypothesis parents[b, k] of the same sentence, (B, K)."""
+
+    def keep(self, sentences: Tensor) -> Self:
+        """Only these sentences go on, (B',)."""
+
+
+S = TypeVar("S", bound=State)
+Step = Callable[[Tensor, S], tuple[Tensor, S]]
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """Something that may be said, without start and end symbol."""
+
+    ids: tuple[int, ...]
+    score: float
+    log_probability: float  # of all symbols, the end symbol included if it is finished
+    finished: bool  # whether the end symbol came before the greatest length
+
+
+@dataclass(frozen=True)
+class Beam:
+    """How wide to search, how to weigh length, and how many of the best to give back."""
+
+    size: int = 5
+    length_penalty: float = 1.0
+    n_best: int = 1
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.n_best <= self.size:
+            what = f"the {self.n_best} best of a beam of {self.size}"
+            raise HeedfulError(what, remedy="ask for at least 1 and at most as many as the beam is wide")
+        if not 0 <= self.length_penalty <= GREATEST_PENALTY:
+            what = f"a length penalty of {self.length_penalty:g}"
+            raise HeedfulError(what, remedy=f"use a number from 0 to {GREATEST_PENALTY:g}")
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How to draw: from softmax(logits / temperature), restricted to the `top_k` likeliest symbols (0 for all) and then
+    to the fewest likeliest ones that together reach `top_p` of the probability; `count` samples for each sentence."""
+
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    count: int = 1
+
+    def __post_init__(self) -> None:
+        if not 0 < self.temperature < math.inf:
+            raise HeedfulError(f"a temperature of {self.temperature:g}", remedy="use a number above 0")
+        if self.top_k < 0 or self.count < 1:
+            what = f"{self.count} samples from the top {self.top_k}"
+            raise HeedfulError(what, remedy="draw at least 1, from the top 1, 2, … or from all (0)")
+        if not 0 < self.top_p <= 1:
+            raise HeedfulError(f"a top_p of {self.top_p:g}", remedy="use a probability above 0 and at most 1")
+
+
+def score_of(log_probability: float, length: int, length_penalty: float) -> float:
+    """log P(y | x) / |y|^α."""
+    return log_probability / float(length) ** length_penalty
+
+
+def beam_search(
+    step: Step[S],
+    state: S,
+    longest: Sequence[int],
+    start: int,
+    end: int,
+    how: Beam,
+    banned: Sequence[int] = (),
+    device: str = "cpu",
+) -> list[list[Hypothesis]]:
+    """The `n_best` best hypotheses that a beam finds for each sentence, the best first, those without an end last.
+
+    In every step the K best continuations of all K hypotheses are looked at. Those that end are finished, and the K
+    best that do not end go on. A sentence is done when K are finished, when nothing that goes on could still become
+    one of the `n_best`, or when sentence b has `longest[b]` symbols. So K = 1 is greedy search, and a beam as wide as
+    there are hypotheses is exhaustive.
+    """
+    never = _checked(longest, end, banned, device)
+    sentences = [_Sentence(how, most) for most in longest]
+    active = list(range(len(longest)))  # the sentence of each row of the batch
+    tokens = torch.full((len(active), how.size), start, device=device)
+    said = tokens.new_empty((*tokens.shape, 0))  # (B, K, length)
+    sums = torch.zeros(tokens.shape, device=device)
+    sums[:, 1:] = -math.inf  # at first there is one hypothesis, and no copy of it
+    for length in range(1, max(longest, default=0) + 1):
+        logits, state = step(tokens, state)
+        values, parents, symbols = _continuations(logits, sums, never)
+        ended = symbols == end
+        rows, ranks = (ended & (values > -math.inf))[:, : how.size].nonzero().unbind(1)
+        _close(sentences, active, rows, said[rows, parents[rows, ranks]], values[rows, ranks], finished=True)
+        sums, chosen = values.masked_fill(ended, -math.inf).topk(how.size)
+        parents, tokens = parents.gather(1, chosen), symbols.gather(1, chosen)
+        said = torch.cat([said.gather(1, parents[..., None].expand_as(said)), tokens[..., None]], dim=-1)
+        if length in longest:
+            full = torch.tensor([longest[sentence] == length for sentence in active], device=device)
+            rows, ranks = (full[:, None] & (sums > -math.inf)).nonzero().unbind(1)
+            _close(sentences, active, rows, said[rows, ranks], sums[rows, ranks], finished=False)
+        best = sums[:, 0].tolist()
+        going = [row for row, sentence in enumerate(active) if not sentences[sentence].is_done(length, best[row])]
+        if not going:
+            break
+        if _worth_leaving(going, active):
+            kept = torch.tensor(going, device=device)
+            active = [active[row] for row in going]
+            state, sums, parents, tokens, said = state.keep(kept), sums[kept], parents[kept], tokens[kept], said[kept]
+        elif len(going) < len(active):
+            sums[_others(going, active, device)] = -math.inf  # these wait, and nothing becomes of them
+        state = state.reorder(parents)
+    return [sentence.best() for sentence in sentences]
+
+
+def greedy(
+    step: Step[S],
+    state: S,
+    longest: Sequence[int],
+    start: int,
+    end: int,
+    banned: Sequence[int] = (),
+    device: str = "cpu",
+    length_penalty: float = 1.0,
+) -> list[Hypothesis]:
+    """Of each sentence the hypothesis that always takes the likeliest symbol."""
+    never = _checked(longest, end, banned, device)
+    found = _walk(step, state, longest, (start, end), never, 1, lambda logits: logits.argmax(-1), length_penalty)
+    return [hypothesis for (hypothesis,) in found]
+
+
+def sample(
+    step: Step[S],
+    state: S,
+    longest: Sequence[int],
+    start: int,
+    end: int,
+    how: Sampling,
+    rng: torch.Generator,
+    banned: Sequence[int] = (),
+    device: str = "cpu",
+) -> list[list[Hypothesis]]:
+    """`count` hypotheses of each sentence, drawn symbol by symbol; their score is the mean of a symbol (α = 1)."""
+    never = _checked(longest, end, banned, device)
+    return _walk(step, state, longest, (start, end), never, how.count, lambda logits: _draw(logits, how, rng), 1.0)
+
+
+@dataclass
+class _Sentence:
+    """The closed hypotheses of a sentence."""
+
+    how: Beam
+    longest: int
+    closed: list[Hypothesis] = field(default_factory=list)
+
+    def is_done(self, length: int, best: float) -> bool:
+        """Whether the answer is certain; `best` is the log-probability of the likeliest hypothesis that goes on."""
+        if length == self.longest or best == -math.inf or len(self.closed) >= self.how.size:
+            return True
+        # It only becomes less likely, and no length is better for it than the greatest.
+        bound = score_of(best, self.longest, self.how.length_penalty)
+        return len(self.closed) >= self.how.n_best and bound <= self.best()[-1].score
+
+    def best(self) -> list[Hypothesis]:
+        return sorted(self.closed, key=lambda one: (not one.finished, -one.score))[: self.how.n_best]
+
+
+def _close(
+    sentences: Sequence[_Sentence], active: Sequence[int], rows: Tensor, said: Tensor, sums: Tensor, finished: bool
+) -> None:
+    """Hand hypotheses, one for each of `rows`, to the sentences of these rows."""
+    for row, ids, log_probability in zip(rows.tolist(), said.tolist(), sums.tolist(), strict=True):
+        sentence = sentences[active[row]]
+        score = score_of(log_probability, len(ids) + finished, sentence.how.length_penalty)
+        sentence.closed.append(Hypothesis(tuple(ids), score, log_probability, finished))
+
+
+def _continuations(logits: Tensor, sums: Tensor, never: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The 2K best continuations of each sentence, best first: log-probabilities, parents and symbols, each (B, 2K).
+
+    At most K of them end, one for each parent, so that K are left to go on; and no parent has to give more than its
+    K best symbols and the end.
+    """
+    _, hypotheses, vocabulary = logits.shape
+    likelier = sums - _normaliser(logits)  # (B, K)
+    values, symbols = logits.index_fill_(-1, never, -math.inf).topk(min(hypotheses + 1, vocabulary))
+    totals = (values + likelier[..., None]).flatten(1)  # (B, K · (K + 1))
+    totals, places = totals.topk(min(2 * hypotheses, totals.shape[1]))
+    return totals, places // values.shape[-1], symbols.flatten(1).gather(1, places)
+
+
+def _walk(
+    step: Step[S],
+    state: S,
+    longest: Sequence[int],
+    ends: tuple[int, int],
+    never: Tensor,
+    count: int,
+    choose: Callable[[Tensor], Tensor],
+    length_penalty: float,
+) -> list[list[Hypothesis]]:
+    """Hypotheses that each go their own way, by the symbols (B, K) that `choose` takes from the logits (B, K, V)."""
+    start, end = ends
+    device = never.device
+    found: list[dict[int, Hypothesis]] = [{} for _ in longest]
+    active = list(range(len(longest)))
+    most = torch.tensor(longest, device=device)[:, None]  # (B, 1)
+    tokens = torch.full((len(active), count), start, device=device)
+    said = tokens.new_empty((*tokens.shape, 0))
+    sums = torch.zeros(tokens.shape, device=device)
+    underway = torch.ones_like(tokens, dtype=torch.bool)
+    for length in range(1, max(longest, default=0) + 1):
+        logits, state = step(tokens, state)
+        normaliser = _normaliser(logits)
+        tokens = choose(logits.index_fill_(-1, never, -math.inf))
+        sums = sums + logits.gather(-1, tokens[..., None])[..., 0] - normaliser
+        ended = tokens == end
+        rows, places = (underway & (ended | (most == length))).nonzero().unbind(1)
+        columns = (x.tolist() for x in (rows, places, *(y[rows, places] for y in (said, tokens, sums))))
+        for row, place, ids, last, log_probability in zip(*columns, strict=True):
+            score = score_of(log_probability, length, length_penalty)
+            whole = tuple(ids if last == end else [*ids, last])
+            found[active[row]][place] = Hypothesis(whole, score, log_probability, last == end)
+        underway = underway & ~ended & (most > length)
+        said = torch.cat([said, tokens[..., None]], dim=-1)
+        going = underway.any(1).nonzero()[:, 0].tolist()
+        if not going:
+            break
+        if _worth_leaving(going, active):
+            kept = torch.tensor(going, device=device)
+            active = [active[row] for row in going]
+            state, most, tokens, said = state.keep(kept), most[kept], tokens[kept], said[kept]
+            sums, underway = sums[kept], underway[kept]
+    return [[hypotheses[place] for place in range(count)] for hypotheses in found]
+
+
+def _draw(logits: Tensor, how: Sampling, rng: torch.Generator) -> Tensor:
+    """A symbol of each hypothesis at random, (B, K, V) -> (B, K)."""
+    scaled = (logits / how.temperature).flatten(0, 1)
+    symbols = None
+    if how.top_k or how.top_p < 1:
+        scaled, symbols = scaled.topk(min(how.top_k or scaled.shape[1], scaled.shape[1]))
+    probabilities = scaled.softmax(-1)
+    if how.top_p < 1:
+        before = probabilities.cumsum(-1) - probabilities  # how much the likelier ones have together
+        probabilities = probabilities.masked_fill(before >= how.top_p, 0.0)
+    drawn = probabilities.multinomial(1, generator=rng)
+    return (drawn if symbols is None else symbols.gather(1, drawn)).view(logits.shape[:2])
+
+
+def _normaliser(logits: Tensor) -> Tensor:
+    """log Σ exp of the logits of each hypothesis, (B, K, V) -> (B, K)."""
+    total = logits.logsumexp(-1)
+    if not bool(total.isfinite().all()):
+        what = "the model's outputs are no numbers (infinite or NaN)"
+        raise HeedfulError(what, remedy="its training went wrong: use an earlier checkpoint, or a lower learning rate")
+    return total
+
+
+def _checked(longest: Sequence[int], end: int, banned: Sequence[int], device: str) -> Tensor:
+    """The banned symbols as a tensor."""
+    if min(longest, default=1) < 1:
+        raise HeedfulError(f"at most {min(longest)} symbols", remedy="leave room for the end symbol at least")
+    if end in banned:
+        raise HeedfulError("the end symbol is banned", remedy="without it nothing ends: take it off the list")
+    return torch.tensor(list(banned), dtype=torch.long, device=device)
+
+
+def _worth_leaving(going: Sequence[int], active: Sequence[int]) -> bool:
+    return len(going) <= (1 - WORTH_LEAVING) * len(active)
+
+
+def _others(going: Sequence[int], active: Sequence[int], device: str) -> Tensor:
+    """The rows that do not go on."""
+    return torch.tensor(sorted(set(range(len(active))) - set(going)), device=device)

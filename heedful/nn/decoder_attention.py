@@ -1,0 +1,123 @@
+"""What a decoder looks at, as keys and values: its own past, and what the encoder has made of the source.
+
+One forward serves training, where all T positions of a target are queries at once, and decoding, where the K
+hypotheses of a sentence are: they share one memory, and what they add to the past goes into slots of one cache.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from heedful.nn.attention import attend
+from heedful.nn.dropout import drop
+from heedful.nn.ragged import Layout
+
+
+class KeyValues(NamedTuple):
+    """Keys and values of B sentences, head by head."""
+
+    keys: Tensor  # (B, H, S, d)
+    values: Tensor  # (B, H, S, d)
+
+    def first(self, slots: int) -> KeyValues:
+        """Only the first so many positions, in the same memory."""
+        return KeyValues(self.keys.narrow(2, 0, slots), self.values.narrow(2, 0, slots))
+
+    def only(self, sentences: Tensor) -> KeyValues:
+        """A copy of some sentences."""
+        return KeyValues(*(x.index_select(0, sentences) for x in self))
+
+
+@dataclass(frozen=True)
+class Memory:
+    """All that a decoder needs of the source, computed once: keys and values of each layer, and where there are any."""
+
+    layers: tuple[KeyValues, ...]
+    visible: Tensor | None  # (B, 1, 1, S), True where the source has a token; None where it has one everywhere
+
+    @property
+    def sentences(self) -> int:
+        """How many sentences there are."""
+        return len(self.layers[0].keys)
+
+    def contiguous(self) -> Memory:
+        """The same, laid out for being read often."""
+        return Memory(tuple(KeyValues(*(x.contiguous() for x in pair)) for pair in self.layers), self.visible)
+
+    def only(self, sentences: Tensor) -> Memory:
+        """The memory of some sentences."""
+        visible = None if self.visible is None else self.visible.index_select(0, sentences)
+        return Memory(tuple(pair.only(sentences) for pair in self.layers), visible)
+
+
+class DecoderSelfAttention(nn.Module):
+    """h heads over the positions of a target that a mask lets each position see, concatenated, times W^O."""
+
+    def __init__(self, width: int, heads: int, dropout: float) -> None:
+        super().__init__()
+        self.heads = heads
+        self.dropout = dropout
+        self.qkv = nn.Linear(width, 3 * width)
+        self.out = nn.Linear(width, width)
+
+    def forward(self, x: Tensor, layout: Layout, visible: Tensor | None, past: KeyValues | None = None) -> Tensor:
+        """(N, D) -> (N, D); `visible` broadcasts to (B, H, T, S).
+
+        With `past`, whose last T positions are free, the new keys and values are written there, and all of it is seen.
+        """
+        query, key, value = _heads(layout.pad(self.qkv(x)), 3, self.heads)
+        if past is not None:
+            free = slice(past.keys.shape[2] - layout.longest, None)
+            past.keys[:, :, free], past.values[:, :, free] = key, value
+            key, value = past
+        mixed = _mix(query, key, value, visible, self.dropout if self.training else 0.0)
+        return self.out(_joined(mixed, layout))  # type: ignore[no-any-return]
+
+
+class EncoderDecoderAttention(nn.Module):
+    """h heads over the encoder's states, which may have a width of their own."""
+
+    def __init__(self, width: int, heads: int, dropout: float, memory_width: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.dropout = dropout
+        self.query = nn.Linear(width, width)
+        self.memory = nn.Linear(memory_width, 2 * width)  # keys, then values
+        self.out = nn.Linear(width, width)
+
+    def remember(self, states: Tensor, layout: Layout) -> KeyValues:
+        """The keys and values of the encoder's states (N, D)."""
+        key, value = _heads(layout.pad(self.memory(states)), 2, self.heads)
+        return KeyValues(key, value)
+
+    def forward(self, x: Tensor, layout: Layout, memory: KeyValues, visible: Tensor | None) -> Tensor:
+        """(N, D) -> (N, D); `visible` is that of the memory."""
+        (query,) = _heads(layout.pad(self.query(x)), 1, self.heads)
+        mixed = _mix(query, *memory, visible, self.dropout if self.training else 0.0)
+        return self.out(_joined(mixed, layout))  # type: ignore[no-any-return]
+
+    def weights(self, x: Tensor, layout: Layout, memory: KeyValues, visible: Tensor | None) -> Tensor:
+        """How much each position looks at each of the memory, (B, H, T, S), by the written-out formula."""
+        (query,) = _heads(layout.pad(self.query(x)), 1, self.heads)
+        return attend(query, *memory, visible)[1]
+
+
+def _heads(block: Tensor, parts: int, heads: int) -> tuple[Tensor, ...]:
+    """(B, T, parts · H · d) -> so many (B, H, T, d)."""
+    return block.unflatten(-1, (parts, heads, -1)).permute(2, 0, 3, 1, 4).unbind(0)
+
+
+def _mix(query: Tensor, key: Tensor, value: Tensor, visible: Tensor | None, dropout: float) -> Tensor:
+    if dropout and query.device.type == "cpu":
+        # torch's fast kernel cannot drop anything on a CPU; what it does instead is slower than writing it out.
+        return drop(attend(query, key, value, visible)[1], dropout) @ value
+    return F.scaled_dot_product_attention(query, key, value, attn_mask=visible, dropout_p=dropout)
+
+
+def _joined(mixed: Tensor, layout: Layout) -> Tensor:
+    """(B, H, T, d) -> (N, D)."""
+    return layout.unpad(mixed.transpose(1, 2).flatten(-2))

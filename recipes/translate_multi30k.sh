@@ -1,0 +1,13 @@
+#!/bin/sh
+# English to German from 29,000 captions of Multi30k: a Transformer in an hour on two cores, scored on test_2016_flickr.
+# Usage: HEEDFUL_DATA=… recipes/translate_multi30k.sh OUTPUT_FOLDER [BUDGET] [MODEL]     (run again, it goes on)
+# MODEL is transformer, attention or rnn. Needs sacrebleu: pip install 'heedful[eval]'
+set -eu
+out=${1:?give a folder for the results}
+data=${HEEDFUL_DATA:?set HEEDFUL_DATA to the folder of the data sets}/multi30k
+
+heedful translate train --train "$data/train.tsv.gz" --dev "$data/val.tsv" --source en --target de \
+    --model "${3:-transformer}" --budget "${2:-60m}" -o "$out/run" --resume
+heedful translate run "$out/run" "$data/test_2016_flickr.tsv" --beam 5 -o "$out/test.translated.de"
+tail -n +2 "$data/test_2016_flickr.tsv" | cut -f 2 > "$out/test.de"
+sacrebleu "$out/test.de" -i "$out/test.translated.de" -m bleu chrf

@@ -1,0 +1,62 @@
+"""The reference that translation is raced against computes the same as we do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import torch
+
+from heedful.checkpoints.translation_folder import load_translation
+from heedful.data.bitext import lay_out
+from heedful.models.transformer import Transformer, TransformerConfig, initialise_transformer
+from heedful.text.sides import Symbols
+
+SYMBOLS = Symbols(2, 3, (0, 2, 4))
+
+
+@pytest.mark.parametrize("share", [True, False])
+def test_marian_with_our_weights_is_our_model(script: Callable[[str], ModuleType], share: bool) -> None:
+    marian = script("marian")
+    model = Transformer(TransformerConfig(40, 40 if share else 30, share, 2, 3, 32, 4, 48, max_length=32)).eval()
+    initialise_transformer(model, seed=0)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter += 0.1 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(1))
+    bitext = lay_out([[2, 7, 8, 9, 3], [2, 5, 3]], [[2, 6, 7, 3], [2, 20, 21, 22, 23, 3]])
+    given = marian.padded(bitext)
+    labels = given.pop("labels")
+    theirs = marian.with_weights(marian.marian_of(model.config, SYMBOLS), model)
+    with torch.inference_mode():
+        expected = model.logits(model(bitext))
+        found = theirs(**given).logits[labels != -100]
+    torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-4)
+    assert labels[labels != -100].tolist() == bitext.labels.tolist()
+
+
+def test_all_engines_say_the_same(
+    script: Callable[[str], ModuleType], tiny_translators: dict[str, Path], tmp_path: Path
+) -> None:
+    pytest.importorskip("ctranslate2")
+    engines = script("translate_engines").ENGINES
+    texts = ["the cat", "我爱北京", "love the dog, the cat", "zebra!"]
+    said = {}
+    for name, build in engines.items():
+        (tmp_path / name).mkdir()
+        said[name] = build(tiny_translators["transformer"], tmp_path / name)(texts)
+    assert all(len(found) == len(texts) for found in said.values())
+    assert said["ctranslate2 (workers)"] == said["ctranslate2 (threads)"]
+
+
+def test_tables(script: Callable[[str], ModuleType], tiny_translators: dict[str, Path]) -> None:
+    speed = script("translate_speed")
+    seconds = {"heedful": [1.0, 2.0], "other": [4.0, 6.0]}
+    said = {"heedful": ["a", "b"], "other": ["a", "c"]}
+    (mine, other) = speed.speed_table(seconds, said, 30, dict.fromkeys(seconds, "1")).rows
+    assert mine[3] == "1.00" and other[3:] == ["3.50", "3.00 … 4.00", "50.0%"]
+    assert "2 + 2 layers" in speed.described(load_translation(tiny_translators["transformer"]))
+    counted: list[int] = []
+    times = speed.in_turns({"a": counted.append, "b": counted.append}, rounds=2, steps=3)
+    assert counted == [0, 1, 2] * 6 and [len(rounds) for rounds in times.values()] == [2, 2]
