@@ -1,9 +1,9 @@
 """Answers in long texts: a paragraph of the toy world hidden at random places among its stories.
 
     heedful toy WORLD
-    python benchmarks/long_answers.py plant MODEL WORLD/questions.en/train.json -o long_train.json
-    heedful finetune answer --model MODEL --train long_train.json --dev WORLD/questions.en/dev.json -o RUN
-    python benchmarks/long_answers.py measure RUN WORLD/questions.en/dev.json
+    python benchmarks/long_answers.py plant MODEL WORLD/roles.en/train.json -o long_train.json
+    heedful finetune answer --model MODEL --train long_train.json --dev WORLD/roles.en/dev.json -o RUN
+    python benchmarks/long_answers.py measure RUN WORLD/roles.en/dev.json
 
 `plant` makes training data of it, in texts of a few windows, so that the answerer meets windows without the answer.
 `measure` asks one question of each of 50 texts of 20,000 tokens; right is the very place, character by character.
@@ -28,10 +28,11 @@ from heedful.data.labelled import Question
 from heedful.data.squad import read_questions
 from heedful.inference.load import model_path
 from heedful.text.tokenizer import Tokenizer
+from heedful.toy.roles import THINGS
 from heedful.toy.tasks import stories
 from heedful.toy.world import SEEN_NAMES, UNSEEN_NAMES
 
-NAMES = [name.en for name in (*SEEN_NAMES, *UNSEEN_NAMES)]
+ASKABLE = [word.en for word in (*SEEN_NAMES, *UNSEEN_NAMES, *THINGS)]
 STORIES = 2000
 PARTS = 5  # of a text, by which what is found is counted
 
@@ -52,13 +53,13 @@ class Hideout:
     def hide(self, question: Question, tokens: int, rng: random.Random) -> Question:
         """The question about its context with so many tokens of stories before and after it.
 
-        No story speaks of the person asked about: there must be one right answer.
+        No story speaks of the person or thing asked about: there must be one right answer.
         """
-        person = next(name for name in NAMES if name in question.question)
+        asked = [word for word in ASKABLE if word in question.question]
         told: list[str] = []
         while tokens > 0:
             number = rng.randrange(len(self.texts))
-            if person not in self.texts[number]:
+            if not any(word in self.texts[number] for word in asked):
                 told.append(self.texts[number])
                 tokens -= self.sizes[number]
         place = rng.randrange(len(told) + 1)
@@ -100,8 +101,7 @@ def measure(arguments: argparse.Namespace) -> None:
         "each; found means the very place of the answer.",
         [Table(["where the paragraph is", "questions", "found"], rows)],
         [f"{sum(found) / len(found):.0%} found; {seconds / len(long):.1f} s for a text."],
-        f"measure RUN questions.en/dev.json --texts {arguments.texts} --tokens {arguments.tokens} "
-        f"--seed {arguments.seed}",
+        f"measure RUN roles.en/dev.json --texts {arguments.texts} --tokens {arguments.tokens} --seed {arguments.seed}",
     )
 
 

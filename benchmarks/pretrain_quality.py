@@ -31,6 +31,7 @@ from heedful.models.bert import BertForPretraining
 from heedful.tasks.pretraining import evaluate
 from heedful.training.schedule import rate_factor
 
+WARM_UP, MEASURED = 4, 10
 RESERVE = 0.05
 
 
@@ -68,12 +69,12 @@ def main() -> None:
     plan = read_toml(Plan, a.run / "config.toml")
     corpus = Corpus.open(plan.corpus)
     trial = Reference(plan, corpus)
-    for number in range(2):
+    for number in range(WARM_UP):
         trial.step(number, 0.0)
     began = time.perf_counter()
-    for number in range(2, 8):
+    for number in range(WARM_UP, WARM_UP + MEASURED):
         trial.step(number, 0.0)
-    per_step = (time.perf_counter() - began) / 6
+    per_step = (time.perf_counter() - began) / MEASURED
     steps = int(a.minutes * 60 * (1 - RESERVE) / per_step)
     plan = plan.with_steps([max(1, round(steps * share)) for share in plan.shares])
     reference, peak = Reference(plan, corpus), plan.training.learning_rate

@@ -1,6 +1,6 @@
 #!/bin/sh
 # From nothing to a BERT of your own: toy world -> tokenizer -> corpus -> pretraining (about a minute on two cores) ->
-# hidden words guessed -> vectors -> similarities -> a fine-tuned classifier and tagger.
+# hidden words guessed -> vectors -> similarities -> a fine-tuned classifier, tagger and answerer.
 # Usage: recipes/quickstart.sh OUTPUT_FOLDER
 set -eu
 out=${1:?give a folder for the results}
@@ -23,7 +23,11 @@ for weights in pretrained random; do
         --dev "$out/world/sentiment.en/dev.tsv" --lr 1e-3 --epochs 6 --dropout 0 $options -o "$out/classifier-$weights"
     heedful finetune tag --model "$out/run/model" --train "$out/world/tags.en/train.conll" --limit 300 \
         --dev "$out/world/tags.en/dev.conll" --lr 1e-3 --epochs 6 --dropout 0 $options -o "$out/tagger-$weights"
+    heedful finetune answer --model "$out/run/model" --train "$out/world/roles.en/train.json" --max-length 128 \
+        --dev "$out/world/roles.en/dev.json" --lr 1e-3 --epochs 6 --dropout 0 $options -o "$out/answerer-$weights"
 done
 heedful predict "$out/tagger-pretrained" "Lisa Lu, a weaver, bought Fiona Jiang in Carl Shen."
-heedful report "$out"/classifier-* "$out"/tagger-* -o "$out/report.html"
+heedful predict "$out/answerer-pretrained" "Who got the net?" \
+    --context "Lisa Lu saw how Carl Shen got the net from Fiona Jiang."
+heedful report "$out"/classifier-* "$out"/tagger-* "$out"/answerer-* -o "$out/report.html"
 echo "All of it is in $out/; see $out/run/report.html and $out/report.html. Next: 'heedful --help'."

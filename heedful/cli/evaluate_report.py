@@ -17,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from heedful.cli.console import table_console
+from heedful.cli.predict_file import tell_cut
 from heedful.cli.progress import progress_bar
 from heedful.data.labelled import Columns
 from heedful.errors import HeedfulError
@@ -66,7 +67,9 @@ def _scored(one: Predictor, path: str, columns: Columns) -> Evaluation:
     for remark in data.remarks:
         click.echo(str(remark), err=True)
     with progress_bar("predicting", len(data.examples), "examples") as advance:
-        return one.evaluate(data, lambda done: advance(done, done))
+        result = one.evaluate(data, lambda done: advance(done, done))
+    tell_cut(sum("cut" in answer for answer in result.predictions), len(data.examples))
+    return result
 
 
 def _check_same_truth(results: Sequence[Evaluation]) -> None:

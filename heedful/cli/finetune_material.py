@@ -51,13 +51,13 @@ class Material:
         return cls(folder, folder.tokenizer, task, train, dev, items, dev_items)
 
     def remarks(self) -> list[str]:
-        """What was odd about the files, and how many examples may have been cut."""
+        """What was odd about the files, and how many examples do not fit."""
         sets = [("train", self.train), *([("dev", self.dev)] if self.dev else [])]
         found = [f"{name}: {remark}" for name, data in sets for remark in data.remarks]
-        limit = self.task.max_length
-        full = sum(any(len(window.ids) >= limit for window in item.windows) for item in self.train_items)
-        if full and not self.task.stride and self.task.reads_once:
-            found.append(f"{full:,} of {len(self.train_items):,} examples fill all {limit} tokens; longer ones are cut")
+        cut = {item.example for item in self.train_items if item.cut}
+        if cut:
+            whole = f"{len(cut):,} of {len(self.train.examples):,} examples"
+            found.append(f"{whole} do not fit into {self.task.max_length} tokens and are cut")
         return found
 
 

@@ -34,20 +34,29 @@ def predict_text(run: str, text: str, pair: str | None, output: str | None) -> N
     answers = predictor(run).predict([text if pair is None else (text, pair)])
     with sink(output) as write:
         write.writelines(map(_line, answers))
+    tell_cut(sum("cut" in answer for answer in answers), len(answers))
 
 
 def predict_file(run: str, path: str, columns: Columns, output: str | None) -> None:
     """An answer for each input of a file, written as they come."""
     one = predictor(run)
     examples = _examples(one, path, columns)
-    done = 0
+    done = cut = 0
     with sink(output) as write, progress_bar("predicting", len(examples), "examples") as advance:
         for answers in one.stream(examples):
             asked = examples[done : done + len(answers)]
             named = zip(asked, answers, strict=True)
             write.writelines(_line({**_name(example, output), **answer}) for example, answer in named)
             done += len(answers)
+            cut += sum("cut" in answer for answer in answers)
             advance(done, done)
+    tell_cut(cut, done)
+
+
+def tell_cut(cut: int, examples: int) -> None:
+    """Say on standard error how many inputs the model has not seen whole."""
+    if cut:
+        click.echo(f"{cut:,} of {examples:,} inputs are longer than the model reads and were cut", err=True)
 
 
 def _examples(one: Predictor, path: str, columns: Columns) -> Sequence[Any]:

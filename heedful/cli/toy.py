@@ -35,7 +35,8 @@ def command(out: str | None, seed: int, size: str, overwrite: bool, baselines: b
       pairs.*/          train.tsv, dev.tsv      like RTE and MRPC
       similarity.*/     train.tsv, dev.tsv      like STS-B
       tags.*/           train.conll, dev.conll  token and IOB2 tag
-      questions.*/      train.json, dev.json    like SQuAD 1.1
+      roles.*/          train.json, dev.json    like SQuAD 1.1, who does what in a sentence
+      questions.*/      train.json, dev.json    like SQuAD 1.1, whose thing is asked for
       choices.*/        train.jsonl, dev.jsonl  like SWAG and CODAH
       parallel.en-zh/   train.tsv, dev.tsv      English and Chinese
 

@@ -6,6 +6,7 @@ attention knows where one sequence ends and the next begins. There is no padding
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from dataclasses import dataclass
 
@@ -17,6 +18,7 @@ from heedful.errors import HeedfulError
 from heedful.nn.attention import MultiHeadSelfAttention
 from heedful.nn.dropout import Dropout
 from heedful.nn.packed_linear import PackedLinear
+from heedful.nn.positions import sinusoids
 from heedful.schema import Batch, Encoded
 
 
@@ -225,7 +227,11 @@ class BertForPretraining(nn.Module):
 
 
 def initialise(model: nn.Module, config: BertConfig, seed: int) -> None:
-    """BERT's own start: normal weights of the configured spread, zero biases, norms at one; the same for one seed."""
+    """BERT's own start: normal weights of the configured spread, zero biases, norms at one; the same for one seed.
+
+    Only positions start otherwise: as the Transformer's sinusoids, of the same spread. From there neighbours are easy
+    to find, which random positions have to learn first, and they are trained like all the rest.
+    """
     rng = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for module in model.modules():
@@ -238,3 +244,5 @@ def initialise(model: nn.Module, config: BertConfig, seed: int) -> None:
                 module.bias.zero_()
             if isinstance(module, MlmHead):
                 module.bias.zero_()
+        for table in [module.position.weight for module in model.modules() if isinstance(module, BertEmbeddings)]:
+            table.copy_(sinusoids(*table.shape) * config.initializer_range * math.sqrt(2))  # their own spread is √½

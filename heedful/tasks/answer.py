@@ -62,7 +62,6 @@ class Answer(Task[Question]):
     name: ClassVar[str] = "answer"
     best: ClassVar[str] = "f1"
     scores: ClassVar[tuple[str, ...]] = ("exact", "f1", "no_answer_accuracy", "has_answer_exact", "has_answer_f1")
-    reads_once: ClassVar[bool] = False
     architecture: ClassVar[str | None] = "BertForQuestionAnswering"
 
     max_length: int = 384
@@ -125,7 +124,7 @@ class Answer(Task[Question]):
     def _items(
         self, number: int, question: Question, asked: list[int], context: _Context, tokenizer: Tokenizer
     ) -> Iterator[Item]:
-        asked = first_side(asked, len(context.ids), self.max_length)
+        whole, asked = asked, first_side(asked, len(context.ids), self.max_length)
         answer = _tokens_of(question.answers[0], context.places) if question.answers else None
         before = len(asked) + 2
         room = self.max_length - before - 1
@@ -138,6 +137,7 @@ class Answer(Task[Question]):
                 (Window(*tokenizer.joined(asked, context.ids[inside]), rows),),
                 target=_target(answer, window),
                 spans=(NOWHERE, *context.places[inside]),
+                cut=len(asked) < len(whole),
             )
 
     def model(self, encoder: Bert) -> nn.Module:

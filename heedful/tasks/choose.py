@@ -87,9 +87,11 @@ class Choose(Task[Choice]):
         seconds = iter(tokenizer.pieces([text for example in examples for text in _second_sides(example)]))
         items = []
         for number, (example, first) in enumerate(zip(examples, firsts, strict=True)):
-            windows = tuple(self._window(first.ids, next(seconds).ids, tokenizer) for _ in example.endings)
+            sides = [(first.ids, next(seconds).ids) for _ in example.endings]
+            windows = tuple(self._window(*both, tokenizer) for both in sides)
             target = () if example.label is None else (example.label, len(windows))
-            items.append(Item(number, windows, target))
+            cut = any(sum(map(len, both)) + 3 > self.max_length for both in sides)
+            items.append(Item(number, windows, target, cut=cut))
         return items
 
     def _window(self, first: list[int], second: list[int], tokenizer: Tokenizer) -> Window:

@@ -35,9 +35,12 @@ class TaskObjective:
 def predict(
     task: Task[E], model: nn.Module, examples: Sequence[E], tokenizer: Tokenizer, mapper: Mapper = map
 ) -> list[Prediction]:
-    """What the model says of each example."""
+    """What the model says of each example; where it has not seen all of one, `cut` says so."""
     items = task.encode(examples, tokenizer)
-    return task.decode(model, examples, items, outputs_of(model, items, mapper))
+    predictions = task.decode(model, examples, items, outputs_of(model, items, mapper))
+    for number in {item.example for item in items if item.cut}:
+        predictions[number]["cut"] = True
+    return predictions
 
 
 class _Features(nn.Module):

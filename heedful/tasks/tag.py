@@ -46,7 +46,6 @@ class Tag(Task[TaggedWords]):
     name: ClassVar[str] = "tag"
     best: ClassVar[str] = "f1"
     scores: ClassVar[tuple[str, ...]] = ("f1", "precision", "recall", "accuracy")
-    reads_once: ClassVar[bool] = False
 
     labels: tuple[str, ...] = ()
     head: Literal["linear", "bilstm", "crf", "bilstm-crf"] = "linear"

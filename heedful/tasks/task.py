@@ -45,6 +45,7 @@ class Item:
     target: tuple[float, ...] = ()  # what the loss compares with; empty where no label is known
     weight: int = 1  # how many things the loss adds up
     spans: tuple[tuple[int, int], ...] = ()  # what each row stands for: words, or characters, first and past the last
+    cut: bool = False  # whether a part of the example is left out, because it does not fit into a window
 
     @property
     def tokens(self) -> int:
@@ -70,7 +71,6 @@ class Task(ABC, Generic[E]):
     scores: ClassVar[tuple[str, ...]] = ()  # the names `score` can give, if they are known beforehand
     errors: ClassVar[tuple[str, ...]] = ()  # those of them of which less is better
     architecture: ClassVar[str | None] = None  # Hugging Face's name of such a model, where there is one
-    reads_once: ClassVar[bool] = True  # without a stride, what is longer than a window is cut off
 
     max_length: int = 128  # tokens of a window
     stride: int = 0  # how far a window moves on in a text that is too long

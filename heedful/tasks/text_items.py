@@ -15,7 +15,7 @@ from heedful.data.text_rows import read_text_rows
 from heedful.errors import HeedfulError
 from heedful.tasks.task import Item, Task, Window
 from heedful.tasks.windows import spread
-from heedful.text.tokenizer import Tokenizer
+from heedful.text.tokenizer import Tokenizer, was_truncated
 
 CLS_ROW = [0]
 
@@ -50,14 +50,14 @@ def text_items(
     pairs = _are_pairs(rows)
     if stride:
         return [
-            Item(number, (window,), target(row))
+            Item(number, (window,), target(row), cut=cut)
             for number, row in enumerate(rows)
-            for window in _windows(row, tokenizer, max_length, stride)
+            for window, cut in _windows(row, tokenizer, max_length, stride)
         ]
     texts: Any = [(row.text, row.pair) for row in rows] if pairs else [row.text for row in rows]
     encodings = tokenizer.encode_batch(texts, max_length, offsets=False)
     return [
-        Item(number, (Window(encoding.ids, encoding.type_ids, CLS_ROW),), target(row))
+        Item(number, (Window(encoding.ids, encoding.type_ids, CLS_ROW),), target(row), cut=was_truncated(encoding))
         for number, (row, encoding) in enumerate(zip(rows, encodings, strict=True))
     ]
 
@@ -104,12 +104,13 @@ def _are_pairs(rows: Sequence[TextRow]) -> bool:
     return any(pairs)
 
 
-def _windows(row: TextRow, tokenizer: Tokenizer, max_length: int, stride: int) -> Iterator[Window]:
-    """All of a text in windows, or all of the second text of a pair, each time with the first before it."""
+def _windows(row: TextRow, tokenizer: Tokenizer, max_length: int, stride: int) -> Iterator[tuple[Window, bool]]:
+    """All of a text in windows, or of the second text of a pair, each with the first before it; and is that cut?"""
     moving = tokenizer.pieces([row.text if row.pair is None else row.pair])[0].ids
-    first = [] if row.pair is None else first_side(tokenizer.pieces([row.text])[0].ids, len(moving), max_length)
+    whole = [] if row.pair is None else tokenizer.pieces([row.text])[0].ids
+    first = first_side(whole, len(moving), max_length)
     room = max_length - 2 if row.pair is None else max_length - len(first) - 3
     for window in spread(len(moving), room, min(stride, room)):
         part = moving[window.start : window.stop]
         joined = tokenizer.joined(part) if row.pair is None else tokenizer.joined(first, part)
-        yield Window(*joined, CLS_ROW)
+        yield Window(*joined, CLS_ROW), len(first) < len(whole)

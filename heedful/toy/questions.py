@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from random import Random
 from typing import NamedTuple
 
-from heedful.toy.bag_of_words import Bag, accuracy, bag, choose, pair_bag
+from heedful.toy.paragraphs import Question, Span, baseline, sentences, starts_of
 from heedful.toy.patterns import fill, read
 from heedful.toy.task import Task
 from heedful.toy.world import ANIMALS, JOBS, TOWNS, Word, draw_people
@@ -50,29 +50,6 @@ RELATIONS = (WORK, HOME, PET)
 _PEOPLE, _THINGS = "ABC", "abc"
 
 
-class Span(NamedTuple):
-    """A piece of a text and where it starts, in code points."""
-
-    text: str
-    start: int
-
-
-class Question(NamedTuple):
-    """A question about a paragraph, as in SQuAD."""
-
-    context: str
-    question: str
-    span: Span
-
-    @property
-    def inputs(self) -> tuple[str, str]:
-        return self.context, self.question
-
-    @property
-    def answer(self) -> Span:
-        return self.span
-
-
 def group(rng: Random, language: str, names: Sequence[Word]) -> list[Question]:
     """A paragraph about three people, and one question asked about each of them."""
     people, topic = draw_people(rng, names, 3), rng.choice(RELATIONS)
@@ -84,7 +61,7 @@ def group(rng: Random, language: str, names: Sequence[Word]) -> list[Question]:
         pattern = rng.choice(relation.told)
         context += " " if context and language == "en" else ""
         if relation is topic:
-            starts = _starts(pattern.say(language), {slot: word.say(language) for slot, word in slots.items()})
+            starts = starts_of(pattern.say(language), {slot: word.say(language) for slot, word in slots.items()})
             found = {
                 p: Span(t.say(language), len(context) + starts[s])
                 for p, t, s in zip(order, things, _THINGS, strict=True)
@@ -93,25 +70,11 @@ def group(rng: Random, language: str, names: Sequence[Word]) -> list[Question]:
     return [Question(context, fill(topic.asked, language, A=person), span) for person, span in found.items()]
 
 
-def _starts(pattern: str, slots: dict[str, str]) -> dict[str, int]:
-    """Where the filling of each slot starts in the filled pattern."""
-    return {slot: len(pattern[: pattern.index(f"{{{slot}}}")].format(**slots)) for slot in slots}
-
-
-def _sentences(context: str) -> Iterator[Span]:
-    """The sentences of a paragraph."""
-    start = 0
-    for end in (i + 1 for i, character in enumerate(context) if character in ".。"):
-        text = context[start:end]
-        yield Span(text.strip(), start + len(text) - len(text.lstrip()))
-        start = end
-
-
 def _facts(context: str, question: str) -> tuple[str, Span, dict[str, Span]]:
     """Who is asked about, in which sentence that is told, and the answer for each person there."""
     asked, who = read([relation.asked for relation in RELATIONS], question)
     told = next(relation.told for relation in RELATIONS if relation.asked == asked)
-    for sentence in _sentences(context):
+    for sentence in sentences(context):
         try:
             match = read(told, sentence.text)[1]
         except ValueError:
@@ -127,18 +90,4 @@ def solve(context: str, question: str) -> Span:
     return answers[person]
 
 
-def _candidates(row: Question) -> list[tuple[Span, Bag]]:
-    """The answers of the kind asked for, each with its words and those of its sentence and the question."""
-    _, sentence, answers = _facts(*row.inputs)
-    return [(span, bag(span.text, "answer ") + pair_bag(row.question, sentence.text)) for span in answers.values()]
-
-
-def baseline(train: Sequence[Question], dev: Sequence[Question]) -> float:
-    """Choose among the three answers of the right kind by the words around them and the words of the question."""
-    seen, asked = [_candidates(row) for row in train], [_candidates(row) for row in dev]
-    right = [[span for span, _ in found].index(row.span) for found, row in zip(seen, train, strict=True)]
-    picked = choose([[b for _, b in found] for found in seen], right, [[b for _, b in found] for found in asked])
-    return accuracy([found[i][0] for found, i in zip(asked, picked, strict=True)], [row.span for row in dev])
-
-
-TASK = Task("questions", "json", "exact match", 1 / 3, group, solve, baseline)
+TASK = Task("questions", "json", "exact match", 1 / 3, group, solve, baseline(_facts))

@@ -5,13 +5,12 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from heedful.toy import choices, documents, pairs, parallel, questions, sentiment, similarity, tags
+from heedful.toy import choices, documents, pairs, parallel, questions, roles, sentiment, similarity, tags
 from heedful.toy.task import Task
 from heedful.toy.world import SEEN_NAMES, UNSEEN_NAMES, Word
 
-TASKS: dict[str, Task[Any]] = {
-    module.TASK.name: module.TASK for module in (sentiment, pairs, similarity, tags, questions, choices, parallel)
-}
+_MODULES = (sentiment, pairs, similarity, tags, roles, questions, choices, parallel)
+TASKS: dict[str, Task[Any]] = {module.TASK.name: module.TASK for module in _MODULES}
 
 
 def names_for(split: str) -> tuple[Word, ...]:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from heedful.toy.choices import Choice
 from heedful.toy.documents import as_text
-from heedful.toy.questions import Question
+from heedful.toy.paragraphs import Question
 from heedful.toy.tags import Tagged
 from heedful.toy.tasks import TASKS, rows, stories
 

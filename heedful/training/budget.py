@@ -17,8 +17,9 @@ from heedful.training.step import OutOfMemory, Stepper
 from heedful.training.timing import Clock
 from heedful.training.training_config import TrainingConfig
 
-WARM_UP = 2
-MEASURED = 6
+WARM_UP = 4  # the first steps meet shapes for which the machine's kernels are yet to be made
+FEWEST, MOST = 6, 40  # steps to measure, as many as
+ENOUGH = 10.0  # seconds hold
 RESERVE = 0.05
 
 
@@ -33,7 +34,7 @@ def seconds_per_step(
     model: nn.Module, objective: Objective, source: Source, config: TrainingConfig, first: int = 0
 ) -> float:
     """The mean time of a few real steps from number `first` on; the model and torch's generators stay as they are."""
-    steps = first + WARM_UP + MEASURED
+    steps = first + WARM_UP + MOST
     config = replace(config, steps=max(steps, config.steps))
     with joined(config.timeout_minutes) as world, torch.random.fork_rng(), Ahead(source, world, steps) as ahead:
         while True:
@@ -50,8 +51,13 @@ def _measured(
     trial = copy.deepcopy(model).train()
     stepper = Stepper(trial, objective, Optimiser(trial, config), config, world, Clock(), ahead.fill)
     ahead.start(first, config.portions)
-    began = 0.0
-    for index in range(WARM_UP + MEASURED):
-        began = time.perf_counter() if index == WARM_UP else began
+    began = time.perf_counter()
+    for index in range(WARM_UP):
+        began = time.perf_counter()
         stepper.take(first + index, ahead.take())
-    return (time.perf_counter() - began) / MEASURED
+    fitting = int(ENOUGH / (time.perf_counter() - began))
+    measured = int(world.share(min(max(fitting, FEWEST), MOST)))  # all processes take as many steps
+    began = time.perf_counter()
+    for index in range(measured):
+        stepper.take(first + WARM_UP + index, ahead.take())
+    return (time.perf_counter() - began) / measured

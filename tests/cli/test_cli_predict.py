@@ -108,3 +108,14 @@ def test_a_pair_goes_with_a_text_only(models: dict[str, Path], tmp_path: Path, s
     path = write(tmp_path / "a.txt", "the cat\n") if source == "file" else source
     done = run(models["classify"], path, "--pair", "a dog", given="the cat\n")
     assert done.exit_code == 2 and "--pair-column" in done.stderr
+
+
+def test_what_the_model_has_not_seen_whole_is_told(models: dict[str, Path]) -> None:
+    done = run(models["classify"], "-", given="the cat\n" + "the cat " * 200 + "\n")
+    short, long = (json.loads(line) for line in done.stdout.splitlines())
+    assert "cut" not in short and long["cut"] is True
+    assert "1 of 2 inputs are longer than the model reads and were cut" in done.stderr
+    (answer,) = predict(models["answer"], "cat?", "--context", "the cat " * 600)
+    assert "cut" not in answer  # a long context is read in windows
+    (answer,) = predict(models["answer"], "cat? " * 400, "--context", "the cat " * 600)
+    assert answer["cut"] is True

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from heedful.toy.tasks import TASKS
+
 
 def heedful(*arguments: str, hash_seed: str = "0") -> subprocess.CompletedProcess[str]:
     environment = os.environ | {"PYTHONHASHSEED": hash_seed, "PYTHONIOENCODING": "utf-8"}
@@ -25,7 +27,7 @@ def test_the_same_seed_gives_the_same_bytes_and_another_does_not(tmp_path: Path)
         done = heedful(str(tmp_path / name), "--seed", seed, "--size", "small", hash_seed=hash_seed)
         assert done.returncode == 0, done.stderr
     a, b, c = (digest(tmp_path / name) for name in "abc")
-    assert len(a) == 30
+    assert len(a) == 34
     assert a == b
     assert all(a[name] != c[name] for name in a)
 
@@ -43,9 +45,9 @@ def test_a_folder_with_something_in_it_is_left_alone_unless_asked(tmp_path: Path
 def test_baselines_are_printed_without_writing(tmp_path: Path) -> None:
     done = heedful("--baselines", "--size", "small")
     assert done.returncode == 0, done.stderr
-    for task in ("sentiment", "pairs", "similarity", "tags", "questions", "choices", "parallel", "next sentence"):
+    for task in (*TASKS, "next sentence"):
         assert task in done.stdout
-    assert done.stdout.count("100.0%") == 13
+    assert done.stdout.count("100.0%") == 15
 
 
 @pytest.mark.parametrize("arguments", [[], ["--size", "huge"], ["--seed", "-1", "out"]])

@@ -251,9 +251,9 @@ def test_a_run_goes_on_from_another_run(finetune: Finetune, tmp_path: Path) -> N
     assert (tmp_path / "next" / "model" / "model.safetensors").is_file()
 
 
-def test_texts_that_fill_the_window_are_told_without_claiming_more(finetune: Finetune) -> None:
-    printed = finetune("--max-length", 6, "--peek", 1).output
-    assert "12 of 12 examples fill all 6 tokens; longer ones are cut" in printed
+def test_texts_that_do_not_fit_are_counted(finetune: Finetune) -> None:
+    assert "6 of 12 examples do not fit into 6 tokens and are cut" in finetune("--max-length", 6, "--peek", 1).output
+    assert "are cut" not in finetune("--max-length", 6, "--stride", 2, "--peek", 1, folder="read").output
 
 
 def test_the_best_checkpoint_is_judged_with_its_own_threshold(

@@ -134,6 +134,15 @@ def test_a_seed_decides_the_start() -> None:
     assert states[0]["encoder.embeddings.token.weight"].std().item() == pytest.approx(0.02, rel=0.15)
 
 
+def test_positions_start_with_neighbours_alike_and_of_the_same_spread() -> None:
+    model = Bert(CONFIG)
+    initialise(model, CONFIG, seed=0)
+    table = model.embeddings.position.weight.detach()
+    assert table.square().mean().sqrt().item() == pytest.approx(CONFIG.initializer_range, rel=1e-3)
+    near = torch.cosine_similarity(table[:-1], table[1:])
+    assert (near > torch.cosine_similarity(table[:1], table[-1:])).all()
+
+
 @pytest.mark.parametrize(("size", "millions"), [("base", 110), ("large", 340)])
 def test_the_published_sizes_have_the_published_number_of_parameters(size: str, millions: int) -> None:
     with torch.device("meta"):

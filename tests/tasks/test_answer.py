@@ -129,9 +129,9 @@ def test_what_fits_is_a_single_window_whatever_the_room(
 def test_a_long_question_that_fits_is_not_cut(tiny_tokenizer: Tokenizer) -> None:
     asked = question("a b c d e f g h", "i j", "j")  # 8 + 2 + 3 tokens
     exactly = Answer(max_length=13, stride=1).encode([asked], tiny_tokenizer)
-    assert exactly == Answer().encode([asked], tiny_tokenizer) and len(exactly) == 1
+    assert exactly == Answer().encode([asked], tiny_tokenizer) and len(exactly) == 1 and not exactly[0].cut
     (item,) = Answer(max_length=12, stride=1).encode([asked], tiny_tokenizer)  # the context is shorter than the half
-    assert len(item.spans) == 3 and item.tokens == 12
+    assert len(item.spans) == 3 and item.tokens == 12 and item.cut
 
 
 def test_the_loss_is_a_softmax_over_the_rows_of_each_window(tiny_tokenizer: Tokenizer) -> None:

@@ -58,7 +58,9 @@ def test_what_does_not_fit_is_cut_at_the_left(tiny_tokenizer: Tokenizer) -> None
     ]
     (item,) = Choose(max_length=5).encode([example], tiny_tokenizer)
     assert tokens(item, tiny_tokenizer) == ["[CLS] [SEP] the dog [SEP]", "[CLS] [SEP] love cat [SEP]"]
-    assert item.target == ()
+    assert item.target == () and item.cut
+    (whole,) = Choose(max_length=12).encode([example], tiny_tokenizer)
+    assert not whole.cut
     with pytest.raises(HeedfulError, match="no room"):
         Choose(max_length=3).encode([example], tiny_tokenizer)
 

@@ -6,7 +6,7 @@ import pytest
 
 from heedful.toy.bag_of_words import pair_bag, words
 from heedful.toy.baselines import task_baseline
-from heedful.toy.questions import Span
+from heedful.toy.paragraphs import Span
 from heedful.toy.tasks import TASKS, rows
 from heedful.toy.world import SEEN_NAMES, UNSEEN_NAMES
 from heedful.toy.writer import Size
@@ -54,9 +54,10 @@ def test_every_bag_comes_with_every_answer_equally_often(task: str, language: st
     assert all(set(counts) == possible and len(set(counts.values())) == 1 for counts in answers.values())
 
 
+@pytest.mark.parametrize("task", ["questions", "roles"])
 @pytest.mark.parametrize("language", ["en", "zh"])
-def test_answers_stand_where_they_are_said_to_stand(language: str) -> None:
-    for row in rows("questions", language, "train", 300):
+def test_answers_stand_where_they_are_said_to_stand(task: str, language: str) -> None:
+    for row in rows(task, language, "train", 300):
         assert row.context[row.span.start :].startswith(row.span.text)
         assert isinstance(row.span, Span)
 

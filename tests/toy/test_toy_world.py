@@ -2,7 +2,7 @@
 
 import re
 
-from heedful.toy import choices, documents, pairs, parallel, questions, sentiment, similarity, tags
+from heedful.toy import choices, documents, pairs, parallel, questions, roles, sentiment, similarity, tags
 from heedful.toy.world import ANIMALS, COLOURS, JOBS, SEEN_NAMES, TOWNS, UNSEEN_NAMES, Word, is_she
 
 
@@ -15,9 +15,10 @@ def lexicon() -> list[Word]:
 def patterns() -> list[Word]:
     relations = [p for relation in questions.RELATIONS for p in (*relation.told, relation.asked)]
     owned = [*pairs.EVENTS, *pairs.NOW_OWNS, *pairs.NO_LONGER_OWNS]
+    played = [*roles.TOLD, *roles.ASKED.values()]
     chosen = [*choices.CONTEXTS, choices.START, choices.ENDING]
     rest = [*sentiment.PATTERNS, *similarity.PATTERNS, *tags.PATTERNS, *parallel.PATTERNS]
-    return [*relations, *owned, *chosen, *rest, *(line for step in documents.DAY for line in step)]
+    return [*relations, *owned, *played, *chosen, *rest, *(line for step in documents.DAY for line in step)]
 
 
 def test_characters_of_names_stand_for_nothing_else() -> None:
