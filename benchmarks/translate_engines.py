@@ -97,7 +97,7 @@ def _ctranslate2(model: Path, scratch: Path, workers: int, threads: int) -> Tran
             length_penalty=1.0,
             max_batch_size=CT2_TOKENS,
             batch_type="tokens",
-            max_decoding_length=MOST_SYMBOLS,
+            max_decoding_length=min(MOST_SYMBOLS, folder.max_length),
         )
         return [folder.sides.target.decode([numbers[piece] for piece in one.hypotheses[0]]) for one in found]
 

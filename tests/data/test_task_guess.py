@@ -43,7 +43,7 @@ def test_glue_is_no_other_task(path):
 
 
 def test_the_toy_world(tmp_path):
-    tasks = {"tags": "tag", "questions": "answer", "choices": "choose"}
+    tasks = {"tags": "tag", "roles": "answer", "questions": "answer", "choices": "choose"}
     for name, text in files(Size(documents=1, heldout=1, train=20, dev=5), seed=1):
         if "/" in name:
             path = tmp_path / Path(name).name

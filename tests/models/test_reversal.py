@@ -33,7 +33,7 @@ def test_a_few_reversals_are_learned(decoder: str) -> None:
     ).train()
     initialise_seq2seq(model, 0)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
-    for _ in range(120):
+    for _ in range(300):
         optimizer.zero_grad()
         F.cross_entropy(model.logits(model(bitext)), bitext.labels).backward()
         optimizer.step()
