@@ -95,7 +95,7 @@ class Sampling:
 
 def score_of(log_probability: float, length: int, length_penalty: float) -> float:
     """log P(y | x) / |y|^α."""
-    return log_probability / float(length) ** length_penalty
+    return log_probability / math.pow(length, length_penalty)
 
 
 def beam_search(

@@ -153,9 +153,10 @@ def _bar(options: Options) -> Iterator[Callable[[int], None]]:
     if options.output is None and sys.stdout.isatty():
         yield lambda more: None
         return
-    countable = options.input is not None and Path(options.input).is_file() and ending(Path(options.input)) != ".csv"
+    path = None if options.input is None else Path(options.input)
+    countable = path is not None and path.is_file() and ending(path) != ".csv"
     done = 0
-    with progress_bar("translating", count_texts(options.input) if countable else None, "texts") as advance:
+    with progress_bar("translating", count_texts(path) if path and countable else None, "texts") as advance:
 
         def more(count: int) -> None:
             nonlocal done

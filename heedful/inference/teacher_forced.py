@@ -46,8 +46,8 @@ class Alignment:
 class EncodedSides:
     """The two sides of pairs as ids, and which pairs were cut."""
 
-    sources: list[Ids]
-    targets: list[Ids]
+    sources: Sequence[Ids]
+    targets: Sequence[Ids]
     truncated: list[bool]
 
     def batches(self) -> Iterator[tuple[list[int], Bitext]]:
@@ -98,4 +98,4 @@ def _log_probabilities(folder: TranslationFolder, bitext: Bitext) -> list[float]
         bitext = bitext.to(device_of(folder.model))
         logits = folder.model.logits(folder.model(bitext))
         chosen = logits.gather(1, bitext.labels[:, None])[:, 0] - logits.logsumexp(1)
-        return [float(part.sum()) for part in chosen.double().split(bitext.target.lengths)]
+        return [float(part.sum()) for part in torch.split(chosen.double(), list(bitext.target.lengths))]

@@ -77,10 +77,10 @@ class RnnDecoder(nn.Module):
             look = self._look(state.hidden[0][-1], memory.states, rng)
             x = torch.cat([x, look.context], -1)
         top, hidden = one_step(self.recurrence, x.flatten(0, 1), [h.flatten(1, 2) for h in state.hidden])
-        top = top.unflatten(0, words.shape)
+        top = top.view(*words.shape, -1)
         if memory.states is not None and look is None:
             look = self._look(top, memory.states, rng)
-        after = RnnState(memory, tuple(h.unflatten(1, words.shape) for h in hidden))
+        after = RnnState(memory, tuple(h.view(len(h), *words.shape, -1) for h in hidden))
         return Decoded(self._read(top, look), look), after
 
     def all_at_once(self, memory: RnnMemory, target: Batch, rng: torch.Generator | None) -> Decoded:
@@ -104,8 +104,8 @@ class RnnDecoder(nn.Module):
         """
         device = target.ids.device
         order, sizes = packed_order(target.lengths)
-        steps = order.to(device).split(sizes.tolist())
-        forced = (_chances(len(order), rng).to(device) < forcing).split(sizes.tolist())
+        steps = torch.split(order.to(device), sizes.tolist())
+        forced = torch.split(_chances(len(order), rng).to(device) < forcing, sizes.tolist())
         state = self.start(memory, 1).keep(longest_first(target.lengths).to(device))
         decoded: list[Decoded] = []
         for rows, sure in zip(steps, forced, strict=True):

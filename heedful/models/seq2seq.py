@@ -100,7 +100,7 @@ class Seq2Seq(nn.Module):
         look = self._decoded(bitext, 1.0, None).look
         assert look is not None
         weights = look.weights.mean(1) if head is None else look.weights[:, head]  # (R, S)
-        rows = weights.split(list(bitext.target.lengths))
+        rows = torch.split(weights, list(bitext.target.lengths))
         return [row[:, :length] for row, length in zip(rows, bitext.source.lengths, strict=True)]
 
     def encode(self, source: Batch) -> RnnMemory:
@@ -173,7 +173,7 @@ def initialise_seq2seq(model: Seq2Seq, seed: int) -> None:
             elif "embedding" in name:
                 parameter.normal_(0.0, 0.1, generator=rng)
             elif "weight_hh" in name:
-                for gate in parameter.split(parameter.shape[1]):
+                for gate in torch.split(parameter, parameter.shape[1]):
                     nn.init.orthogonal_(gate, generator=rng)
             else:
                 nn.init.xavier_uniform_(parameter, generator=rng)

@@ -108,7 +108,7 @@ class EncoderDecoderAttention(nn.Module):
 
 def _heads(block: Tensor, parts: int, heads: int) -> tuple[Tensor, ...]:
     """(B, T, parts · H · d) -> so many (B, H, T, d)."""
-    return block.unflatten(-1, (parts, heads, -1)).permute(2, 0, 3, 1, 4).unbind(0)
+    return block.view(*block.shape[:2], parts, heads, -1).permute(2, 0, 3, 1, 4).unbind(0)
 
 
 def _mix(query: Tensor, key: Tensor, value: Tensor, visible: Tensor | None, dropout: float) -> Tensor:

@@ -27,13 +27,13 @@ class Layout:
 
     def pad(self, flat: Tensor) -> Tensor:
         """(N, …) -> (B, longest, …), zeros in the cells that are left over."""
-        rows = flat if self.cells is None else _Spread.apply(flat, self.cells, self.count * self.longest)
-        return rows.reshape(self.count, self.longest, *flat.shape[1:])  # type: ignore[no-any-return]
+        rows = flat if self.cells is None else _Spread.apply(flat, self.cells, self.count * self.longest)  # type: ignore[no-untyped-call]
+        return rows.reshape(self.count, self.longest, *flat.shape[1:])
 
     def unpad(self, block: Tensor) -> Tensor:
         """(B, longest, …) -> (N, …), the rows that `pad` put there."""
         rows = block.flatten(0, 1)
-        return rows if self.cells is None else _Gather.apply(rows, self.cells)  # type: ignore[no-any-return]
+        return rows if self.cells is None else _Gather.apply(rows, self.cells)  # type: ignore[no-untyped-call]
 
 
 def layout_of(lengths: Sequence[int], device: torch.device) -> Layout:

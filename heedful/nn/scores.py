@@ -125,14 +125,14 @@ class MemoryQueries(nn.Module):
 
     def scores(self, states: Tensor, memory: KeyedMemory) -> Tensor:
         """The scores of the queries of states (B, T, D), (B, M, T, S); -inf where there is padding."""
-        found = self.score(self._queries_of(states), memory.keys)  # (B, M·T, S)
-        found = found.unflatten(1, (self.queries, -1))
+        found: Tensor = self.score(self._queries_of(states), memory.keys)  # (B, M·T, S)
+        found = found.reshape(len(found), self.queries, -1, found.shape[-1])
         return found if memory.visible is None else found.masked_fill(~memory.visible[:, None, None], -math.inf)
 
     def mix(self, weights: Tensor, memory: KeyedMemory) -> Tensor:
         """The values weighted by (B, M, T, S), the M results side by side: (B, T, M·D)."""
-        mixed = (weights.flatten(1, 2) @ memory.values).unflatten(1, (self.queries, -1))  # (B, M, T, D)
-        return mixed.transpose(1, 2).flatten(2)
+        mixed = weights.flatten(1, 2) @ memory.values  # (B, M·T, D)
+        return mixed.reshape(len(mixed), self.queries, -1, mixed.shape[-1]).transpose(1, 2).flatten(2)
 
     def _queries_of(self, states: Tensor) -> Tensor:
         """All queries of a sentence as one dimension, so that its memory is gone through once: (B, M·T, D)."""

@@ -84,7 +84,7 @@ class Residual(nn.Module):
 
     def entrance(self, x: Tensor) -> Tensor:
         """What the sublayer is given."""
-        return self.norm(x) if self.pre_norm else x  # type: ignore[no-any-return]
+        return self.norm(x) if self.pre_norm else x
 
 
 class FeedForward(nn.Module):
@@ -183,7 +183,7 @@ class Decoder(nn.Module):
 
     def forward(self, x: Tensor, view: View, memory: Memory, past: Sequence[KeyValues] | None = None) -> Tensor:
         """Embedded tokens (N, D) -> states (N, D); `past` has an entry a layer, see `DecoderSelfAttention`."""
-        pasts = past or [None] * len(self.layers)
+        pasts: Sequence[KeyValues | None] = past or [None] * len(self.layers)
         for layer, pair, own in zip(self, memory.layers, pasts, strict=True):
             x = layer(x, view, pair, memory.visible, own)
         return self.norm(x)  # type: ignore[no-any-return]
