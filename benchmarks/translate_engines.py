@@ -18,7 +18,7 @@ Translate = Callable[[Sequence[str]], list[str]]
 BEAM = 5
 CORES = len(os.sched_getaffinity(0))
 MOST_SYMBOLS = 200
-# The fastest of 16, 32, 64 and 128 sentences here, and of 512, 1024, 2048 and 4096 tokens.
+# Sentences of a batch for transformers, tokens of one for CTranslate2.
 HF_BATCH, CT2_TOKENS = 64, 1024
 
 

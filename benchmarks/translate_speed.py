@@ -9,8 +9,8 @@ used by all. Run it on an idle machine.
 train   Steps on Multi30k by our trainer on flat batches and by MarianMTModel on the same batches padded, in turns: the
         same size, dropout, label smoothing, clipping and denormal setting, fused AdamW on both sides. Batches are made
         before the clock starts. The figure is the median over rounds of the ratio of tokens per second.
-decode  The test set by a beam of 5 with the same weights, each engine in a process of its own and tuned for this
-        machine, asked in random order in each round; and its sentences one by one.
+decode  The test set by a beam of 5 with the same weights, each engine in a process of its own, asked in random order
+        in each round; and its sentences one by one.
 """
 
 from __future__ import annotations
