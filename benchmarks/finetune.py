@@ -14,6 +14,7 @@ import argparse
 import ast
 import json
 import math
+import os
 import re
 import statistics
 import subprocess
@@ -76,6 +77,7 @@ def ours(run: Run, work: Path) -> dict[str, Any]:
         "scores": {name: _rounded(value) for name, value in report["scores"].items()},
         "intervals": {name: [_rounded(x) for x in both] for name, both in report["intervals"].items()},
         "seconds": round(timing["wall"] - evaluation, 1),
+        "threads": int(os.environ.get("OMP_NUM_THREADS") or os.cpu_count() or 1),
         "command": "heedful finetune " + " ".join(run.arguments),
     }
 
@@ -111,7 +113,7 @@ def _write(asked: Experiment, done: dict[str, dict[str, Any]], path: Path) -> No
         if found is None:
             continue
         scores = ", ".join(f"{m} {_shown(found, m)}" for m in run.metrics)
-        row = [run.name, scores, found["seconds"]]
+        row = [run.name, scores, found["seconds"], found["threads"]]
         if compared:
             theirs_scores = found.get("reference", {})
             seconds = found.get("reference seconds")
@@ -121,7 +123,7 @@ def _write(asked: Experiment, done: dict[str, dict[str, Any]], path: Path) -> No
                 f"{found['seconds'] / seconds:.2f}×" if seconds else "",
             ]
         rows.append(row)
-    columns = ["run", "scores (95 % bootstrap interval)", "seconds"]
+    columns = ["run", "scores (95 % bootstrap interval)", "seconds", "threads"]
     if compared:
         columns += ["reference", "its seconds", "time, ours / its"]
     tables = [Table(columns, rows)]

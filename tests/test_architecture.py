@@ -17,7 +17,7 @@ SOURCES = sorted(PACKAGE.rglob("*.py"))
 TREES = {file: ast.parse(file.read_text(encoding="utf-8")) for file in SOURCES}
 # What a verb may import before it runs: itself quick, and importing nothing slow.
 QUICK = (
-    *("import click", "from heedful.errors", "from heedful.cli.lazy"),
+    *("import click", "from heedful.errors", "from heedful.cli.lazy", "from heedful.cli.shared_options"),
     *("from __future__", "from collections", "from pathlib", "from typing"),
 )
 # Whoever derives from these says what its own methods do.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from heedful.cli.shared_options import precision_option
+
 POSITIVE, AT_LEAST_ONE = click.FloatRange(min=0, min_open=True), click.IntRange(min=1)
 
 
@@ -32,6 +34,7 @@ POSITIVE, AT_LEAST_ONE = click.FloatRange(min=0, min_open=True), click.IntRange(
 @click.option("--batch-size", type=AT_LEAST_ONE, help="[default: 32; 4096 with --by-tokens]")
 @click.option("--by-tokens", is_flag=True, help="The batch size counts tokens, not examples.")
 @click.option("--portions", default=1, show_default=True, type=AT_LEAST_ONE, help="Gradient accumulation.")
+@precision_option
 @click.option("--max-length", type=AT_LEAST_ONE, help="Tokens of a window.  [default: 128; 384 for answer]")
 @click.option("--stride", type=click.IntRange(min=0), help="Read longer texts in windows so many tokens apart.")
 @click.option("--freeze", help="embeddings, encoder, or a number: the embeddings and so many lowest layers.")

@@ -94,6 +94,7 @@ def plan_of(options: Mapping[str, Any]) -> Plan:
             warmup=options["warmup"],
             weight_decay=options["weight_decay"],
             portions=options["portions"],
+            precision=options["precision"],
             seed=options["seed"],
             eps=1e-8,
             eval_every=options["eval_every"],

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from heedful.cli.shared_options import precision_option
+
 
 @click.command()
 @click.argument("corpus", type=click.Path(file_okay=False))
@@ -20,6 +22,7 @@ import click
 @click.option("--phases", default="128:100%", show_default=True, help="Lengths and their shares of the steps.")
 @click.option("--batch-size", default=32, show_default=True, type=click.IntRange(min=1), help="At the first length.")
 @click.option("--portions", default=1, show_default=True, type=click.IntRange(min=1), help="Gradient accumulation.")
+@precision_option
 @click.option("--masking", default="token", show_default=True, help="token, word or phrase.")
 @click.option("--pairs", default="nsp", show_default=True, help="nsp, sop (sentence order) or none.")
 @click.option("--duplicates", default=0, help="Use what `corpus build --static --duplicates N` wrote.  [default: none]")

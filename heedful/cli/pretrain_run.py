@@ -30,7 +30,7 @@ from heedful.training.distributed import restarted
 from heedful.training.events import Note, Outcome
 from heedful.training.run_folder import RunFolder
 from heedful.training.trainer import Hooks, Trainer
-from heedful.training.training_config import TrainingConfig
+from heedful.training.training_config import Precision, TrainingConfig
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,7 @@ class Options:
     phases: str = "128:100%"
     batch_size: int = 32
     portions: int = 1
+    precision: Precision = "float32"
     masking: str = "token"
     duplicates: int = 0
     pairs: str = "nsp"
@@ -118,6 +119,7 @@ def plan_for(options: Options, corpus: Corpus) -> Plan:
             weight_decay=options.weight_decay,
             clip=options.clip,
             portions=options.portions,
+            precision=options.precision,
             seed=options.seed,
             eval_every=options.eval_every,
             checkpoint_every=options.checkpoint_every,

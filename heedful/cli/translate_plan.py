@@ -116,6 +116,7 @@ def plan_of(options: Mapping[str, Any]) -> Plan:
             weight_decay=options["weight_decay"],
             clip=options["clip"],
             portions=options["portions"],
+            precision=options["precision"],
             seed=options["seed"],
             eval_every=options["eval_every"],
             checkpoint_every=options["checkpoint_every"],

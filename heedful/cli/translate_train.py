@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from heedful.cli.shared_options import precision_option
+
 POSITIVE, AT_LEAST_ONE = click.FloatRange(min=0, min_open=True), click.IntRange(min=1)
 SHARE = click.FloatRange(0, 1, max_open=True)
 
@@ -60,6 +62,7 @@ SHARE = click.FloatRange(0, 1, max_open=True)
 )
 @click.option("--batch-size", default=4096, show_default=True, type=AT_LEAST_ONE, help="Tokens of both sides.")
 @click.option("--portions", default=1, show_default=True, type=AT_LEAST_ONE, help="Gradient accumulation.")
+@precision_option
 @click.option("--seed", default=1, show_default=True, type=click.IntRange(min=0))
 @click.option("--average", default=5, show_default=True, type=click.IntRange(min=0), help="The last N checkpoints.")
 @click.option("--metric", type=click.Choice(["bleu", "chrf", "loss"]), help="What decides on dev.  [default: bleu]")

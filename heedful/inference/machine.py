@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
 from heedful.data.batching import flat_batch
 from heedful.inference.workers import worker_pool
@@ -32,6 +33,7 @@ def examine() -> dict[str, str]:
     found["disk"] = f"{shutil.disk_usage(Path.cwd()).free / 2**30:.1f} GiB free here"
     found["load"] = _load()
     found["threads"] = _best_threads()
+    found["bfloat16"] = _bfloat16()
     return found
 
 
@@ -85,6 +87,21 @@ def _best_threads() -> str:
     best = max(speeds, key=lambda n: speeds[n])
     listed = ", ".join(f"{n}: {speed:,.0f} tokens/s" for n, speed in speeds.items())
     return f"{best} work best ({listed}; a BERT-mini); torch uses {before} now, OMP_NUM_THREADS changes it"
+
+
+def _bfloat16() -> str:
+    """Time the product of a feed-forward layer in both precisions."""
+    x, weights = torch.rand(1024, 512), torch.rand(512, 2048)
+    exact, rounded = (min(_seconds(x.to(d), weights.to(d)) for _ in range(3)) for d in (torch.float32, torch.bfloat16))
+    advice = "try --precision bfloat16 for training" if exact > 1.3 * rounded else "train in float32"
+    return f"products {exact / rounded:.1f} times as fast as in float32: {advice}"
+
+
+def _seconds(x: Tensor, weights: Tensor) -> float:
+    start = time.perf_counter()
+    for _ in range(5):
+        x @ weights
+    return time.perf_counter() - start
 
 
 def _thread_counts(most: int) -> list[int]:

@@ -21,6 +21,7 @@ def summed_cross_entropy(logits: Tensor, labels: Tensor, smoothing: float = 0.0)
     Where a gradient is wanted the logits are used up: they must not be looked at again, and the gradient can be taken
     once.
     """
+    logits = logits.float()  # sums of many terms need all bits, whatever the products were in
     if logits.requires_grad and logits.device.type == "cpu":
         return _InPlace.apply(logits, labels, smoothing)  # type: ignore[no-any-return, no-untyped-call]
     return F.cross_entropy(logits, labels, reduction="sum", label_smoothing=smoothing)

@@ -30,4 +30,6 @@ def drop(x: Tensor, p: float) -> Tensor:
         return F.dropout(x, p)
     bits = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(-(1 << 63), None)
     kept = bits.view(torch.int16)[: x.numel()].view(x.shape) >= round(p * _VALUES) - _VALUES // 2
+    if x.dtype != torch.float32:
+        return x * kept * (1 / (1 - p))  # the factor alone would be rounded to the bits of x
     return x * kept.to(x.dtype).mul_(1 / (1 - p))

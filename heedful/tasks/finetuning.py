@@ -28,7 +28,8 @@ class TaskObjective:
         assert isinstance(portion, ItemPortion)
         device = str(next(model.parameters()).device)
         selection = portion.selection.to(device)
-        loss = self.task.loss(model, model(selection), selection.counts, portion.targets.to(device))
+        outputs = model(selection).float()  # a loss is added up in float32, whatever the products are in
+        loss = self.task.loss(model, outputs, selection.counts, portion.targets.to(device))
         return {portion.name: loss}
 
 

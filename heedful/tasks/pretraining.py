@@ -41,9 +41,9 @@ def pretraining_losses(model: nn.Module, portion: PretrainingPortion) -> dict[st
     assert isinstance(model, BertForPretraining)
     portion = portion.to(model.device)
     guesses = guess(model, portion)
-    losses = {"mlm": F.cross_entropy(guesses.mlm, portion.labels, reduction="sum")}
+    losses = {"mlm": F.cross_entropy(guesses.mlm.float(), portion.labels, reduction="sum")}
     if guesses.nsp is not None and portion.nsp is not None:
-        losses["nsp"] = F.cross_entropy(guesses.nsp, portion.nsp, reduction="sum")
+        losses["nsp"] = F.cross_entropy(guesses.nsp.float(), portion.nsp, reduction="sum")
     return losses
 
 

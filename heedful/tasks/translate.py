@@ -61,7 +61,7 @@ class TranslationObjective:
             return {TRANSLATION: summed_cross_entropy(logits, bitext.labels, self.smoothing)}
         states, log_probabilities = model.drawn(bitext, *chance)
         logits = model.logits(states)
-        losses = F.cross_entropy(logits, bitext.labels, reduction="none", label_smoothing=self.smoothing)
+        losses = F.cross_entropy(logits.float(), bitext.labels, reduction="none", label_smoothing=self.smoothing)
         term = score_function_term(losses, log_probabilities, bitext.target.lengths)
         return {TRANSLATION: losses.sum() + term}
 

@@ -24,6 +24,7 @@ from heedful.training.contract import Objective
 from heedful.training.distributed import World
 from heedful.training.memory import drop_failed_backward, is_out_of_memory
 from heedful.training.optimiser import Optimiser
+from heedful.training.precision import in_precision
 from heedful.training.timing import Clock
 from heedful.training.training_config import TrainingConfig
 
@@ -71,7 +72,8 @@ class Stepper:
         clock: Clock,
         while_backward: Callable[[], None],
     ) -> None:
-        self._model, self._objective, self._optimiser = model, objective, optimiser
+        self._model, self._optimiser = model, optimiser
+        self._objective = in_precision(objective, config.precision)
         self._config, self._world, self._clock = config, world, clock
         self._while_backward = while_backward
         self._parameters = list(optimiser.parameters.values())

@@ -26,6 +26,7 @@ from heedful.training.journal import Journal
 from heedful.training.keeper import Keeper
 from heedful.training.memory import available, estimate, is_out_of_memory, megabytes
 from heedful.training.optimiser import Optimiser, RateScale
+from heedful.training.precision import in_precision
 from heedful.training.run_folder import RunFolder
 from heedful.training.signals import StopSignals
 from heedful.training.state import State, Window
@@ -254,7 +255,8 @@ class _Run:
         if self.world.rank == 0 and self.state.step < self.config.steps:
             number, portions = self.state.step, self.state.portions
             portion = self.trainer.source.step(number, self.world.rank, self.world.size, portions)[0]
-            needs = estimate(self.model, self.optimiser, self.trainer.objective, portion)
+            objective = in_precision(self.trainer.objective, self.config.precision)
+            needs = estimate(self.model, self.optimiser, objective, portion)
             free = available(self.world.device)
             short = needs.activations is None or needs.gradients + needs.activations > free
             warning = ", which may be too little" if short else ""

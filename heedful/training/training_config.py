@@ -7,6 +7,7 @@ from typing import Literal
 
 from heedful.errors import HeedfulError
 
+Precision = Literal["float32", "bfloat16"]
 Schedule = Literal["linear", "cosine", "inverse_sqrt", "constant"]
 
 
@@ -24,6 +25,7 @@ class TrainingConfig:
     schedule: Schedule = "linear"
     clip: float = 1.0  # largest norm of the gradient; 0 is no clipping
     portions: int = 1  # parts a process takes its batch in, one after the other
+    precision: Precision = "float32"  # of products in training
     seed: int = 0
     log_every: int = 10
     eval_every: int = 0  # 0 is at the end only

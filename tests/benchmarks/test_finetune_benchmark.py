@@ -29,7 +29,8 @@ class Bench:
     def _ours(self, run: Any, work: Path) -> dict[str, Any]:
         self.asked.append(run.name)
         scores = dict.fromkeys(run.metrics, 0.5 + len(self.asked) / 100)
-        return {"run": run.name, "scores": scores, "intervals": {}, "seconds": 30.0, "command": "heedful finetune …"}
+        told = {"seconds": 30.0, "threads": 2, "command": "heedful finetune …"}
+        return {"run": run.name, "scores": scores, "intervals": {}, **told}
 
     def _theirs(self, run: Any, script: str) -> dict[str, Any]:
         self.asked.append(f"{run.name} by {script}")
@@ -59,12 +60,12 @@ def test_the_command_is_the_whole_one(bench: Bench) -> None:
 
 def test_no_run_is_done_twice_and_a_reference_that_is_missing_is_added(bench: Bench) -> None:
     first = bench.run("glue", only="MRPC seed")
-    assert bench.asked == [f"MRPC seed {n}" for n in (1, 2, 3)] and len(first["tables"][0]["columns"]) == 3
+    assert bench.asked == [f"MRPC seed {n}" for n in (1, 2, 3)] and len(first["tables"][0]["columns"]) == 4
     bench.asked.clear()
     second = bench.run("glue", "trainer.py", only="MRPC seed")
-    assert bench.asked == ["MRPC seed 1 by trainer.py", "MRPC seed 2 by trainer.py"]
+    assert bench.asked == ["MRPC seed 1 by trainer.py"]
     columns, rows = second["tables"][0]["columns"], second["tables"][0]["rows"]
-    assert [dict(zip(columns, row, strict=True))["time, ours / its"] for row in rows] == ["0.50×", "0.50×", ""]
+    assert [dict(zip(columns, row, strict=True))["time, ours / its"] for row in rows] == ["0.50×", "", ""]
     bench.asked.clear()
     assert bench.run("glue", "trainer.py", only="MRPC seed") == second and not bench.asked
 
@@ -108,11 +109,12 @@ def test_a_score_that_is_undefined_is_said_to_be_so(bench: Bench, monkeypatch: p
     def undefined(run: Any, work: Path) -> dict[str, Any]:
         scores = dict.fromkeys(run.metrics, bench.module._rounded(float("nan")))
         intervals = {name: [None, None] for name in run.metrics}
-        return {"run": run.name, "scores": scores, "intervals": intervals, "seconds": 1.0, "command": ""}
+        told = {"seconds": 1.0, "threads": 1, "command": ""}
+        return {"run": run.name, "scores": scores, "intervals": intervals, **told}
 
     monkeypatch.setattr(bench.module, "ours", undefined)
     found = bench.run("glue", only="STS-B")
-    assert found["tables"][0]["rows"] == [["STS-B", "pearson undefined, spearman undefined", 1.0]]
+    assert found["tables"][0]["rows"] == [["STS-B", "pearson undefined, spearman undefined", 1.0, 1]]
 
 
 @pytest.mark.parametrize(

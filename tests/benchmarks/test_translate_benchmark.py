@@ -58,5 +58,5 @@ def test_tables(script: Callable[[str], ModuleType], tiny_translators: dict[str,
     assert mine[3] == "1.00" and other[3:] == ["3.50", "3.00 … 4.00", "50.0%"]
     assert "2 + 2 layers" in speed.described(load_translation(tiny_translators["transformer"]))
     counted: list[int] = []
-    times = speed.in_turns({"a": counted.append, "b": counted.append}, rounds=2, steps=3)
-    assert counted == [0, 1, 2] * 6 and [len(rounds) for rounds in times.values()] == [2, 2]
+    times = speed.in_turns([counted.append, counted.append], rounds=2, steps=3)
+    assert counted == [0, 1, 2] * 6 and [len(rounds) for rounds in times] == [2, 2]

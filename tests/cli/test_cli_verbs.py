@@ -88,6 +88,7 @@ def test_doctor(monkeypatch: pytest.MonkeyPatch) -> None:
     found = json.loads(run("doctor", "--json").stdout)
     assert {"python", "torch", "cores", "memory", "disk", "threads"} <= set(found)
     assert found["heedful"] == heedful.__version__ and "work best" in found["threads"]
+    assert "times as fast" in found["bfloat16"]
     shown = run("doctor").stdout
     assert all(name in shown for name in found)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -15,6 +17,8 @@ from heedful.errors import HeedfulError
 from heedful.models.seq2seq import Seq2Seq, Seq2SeqConfig, initialise_seq2seq
 from heedful.models.transformer import Transformer, TransformerConfig, initialise_transformer
 from heedful.tasks.translate import Forcing, TranslationObjective, mean_loss
+from heedful.training.precision import in_precision
+from heedful.training.training_config import Precision
 
 VOCABULARY = 20
 
@@ -78,19 +82,23 @@ def test_portions_add_up_to_the_gradient_of_the_whole(model: TranslationModel) -
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 @pytest.mark.parametrize(
-    "model",
+    "make",
     [
-        transformer(),
-        recurrent(),
-        recurrent(decoder="3"),
-        recurrent(attention="hard"),
-        recurrent(attention="hard", hard_gradient="score-function"),
+        transformer,
+        recurrent,
+        partial(recurrent, cell="lstm"),
+        partial(recurrent, decoder="3"),
+        partial(recurrent, attention="hard"),
+        partial(recurrent, attention="hard", hard_gradient="score-function"),
     ],
-    ids=["transformer", "attention", "decoder 3", "straight-through", "score function"],
+    ids=["transformer", "attention", "lstm", "decoder 3", "straight-through", "score function"],
 )
-def test_it_learns(model: TranslationModel) -> None:
-    objective, source = TranslationObjective(0.0, Forcing(1.0, 0.9), 40), BitextSource(pairs(), 1000, seed=0)
+def test_it_learns(make: Callable[[], TranslationModel], precision: Precision) -> None:
+    model = make()
+    objective = in_precision(TranslationObjective(0.0, Forcing(1.0, 0.9), 40), precision)
+    source = BitextSource(pairs(), 1000, seed=0)
     optimiser = torch.optim.Adam(model.parameters(), lr=1e-2)
     torch.manual_seed(0)
     losses = []
