@@ -50,6 +50,11 @@ def multi30k(file: str) -> Path:
     return _under("HEEDFUL_DATA") / "multi30k" / file
 
 
+def tatoeba(file: str) -> Path:
+    """A table of English sentences and their Chinese translations."""
+    return _under("HEEDFUL_DATA") / "tatoeba_en_zh" / file
+
+
 def _under(variable: str) -> Path:
     if variable not in os.environ:
         sys.exit(f"set {variable} to the folder that holds what is measured with")

@@ -23,11 +23,15 @@ _MIDDLE = 'text-anchor="middle"'
 
 @dataclass(frozen=True)
 class Curve:
-    """A line of a chart; a baseline is a dashed level at its last value."""
+    """A line of a chart; a baseline is a dashed level at its last value.
+
+    `spread` holds x, the lowest and the highest value that may be true there, drawn as upright bars.
+    """
 
     label: str
     points: Sequence[Point]
     baseline: bool = False
+    spread: Sequence[tuple[float, float, float]] = ()
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,7 @@ class _Line:
     front: list[Point]
     back: list[Point]
     level: float | None = None
+    spread: Sequence[tuple[float, float, float]] = ()
 
     @property
     def last(self) -> Point:
@@ -121,13 +126,14 @@ def _lines(curves: Sequence[Curve], end: float) -> list[_Line]:
 def _line(curve: Curve, style: str) -> _Line:
     values = [y for _, y in curve.points]
     if not is_noisy(values):
-        return _Line(curve.label, style, thin(curve.points, MOST_POINTS), [])
+        return _Line(curve.label, style, thin(curve.points, MOST_POINTS), [], spread=curve.spread)
     return _Line(curve.label, style, smooth(curve.points, MOST_POINTS), thin(curve.points, MOST_POINTS))
 
 
 def _range(lines: Sequence[_Line]) -> tuple[float, float]:
     """What the y axis must hold: all of what the eye follows, and of the noise behind it all but the extremes."""
     shown = [y for line in lines for _, y in line.front if math.isfinite(y)]
+    shown += [y for line in lines for _, *both in line.spread for y in both if math.isfinite(y)]
     for line in lines:
         noise = sorted(y for _, y in line.back if math.isfinite(y))
         cut = len(noise) // 50
@@ -157,6 +163,8 @@ def _plot(lines: Sequence[_Line], x_axis: _Axis, y_axis: _Axis) -> str:
     noise = [_path(line.back, f"{line.style} raw", x_axis, y_axis) for line in lines if line.back]
     parts = [f"<svg {box} {view}>{''.join(noise)}</svg>"] if noise else []
     for line in sorted(lines, key=lambda line: line.level is None):
+        for x, low, high in line.spread:
+            parts.append(_path([(x, low), (x, high)], f"{line.style} spread", x_axis, y_axis))
         parts.append(_path(line.front, f"{line.style} curve", x_axis, y_axis))
         if line.level is None:
             x, y = line.last

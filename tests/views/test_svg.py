@@ -45,6 +45,14 @@ def test_any_values_and_names_give_well_formed_charts_inside_the_box(drawn) -> N
     parse(svg)
 
 
+def test_the_spread_of_a_value_is_a_bar_around_it_inside_the_axis() -> None:
+    svg = line_chart("BLEU", [Curve("RNN", [(10, 20.0), (20, 15.0)], spread=[(10, 5.0, 40.0)])], 20)
+    (at, low), (same, high) = places(svg, "c0 spread")
+    curve = places(svg, "c0 curve")
+    assert at == same == curve[0][0] and high < curve[0][1] < low <= HEIGHT  # upwards is less in SVG
+    assert high >= 0
+
+
 def test_a_falling_curve_falls_and_a_baseline_is_flat() -> None:
     svg = line_chart("loss", [Curve("mlm", [(0, 5.0), (50, 3.0), (100, 2.0)]), Curve("uni", [(50, 4.0)], True)], 100)
     falling, level = places(svg, "c0 curve"), places(svg, "level")
