@@ -29,9 +29,10 @@ from heedful.atomic import atomic_file
 from heedful.data.parallel import read_pairs
 from heedful.tasks.translate_scores import Scorer, tokenizer_for
 
+COLUMNS = ("model", "BLEU (95 % interval)", "chrF", "exact", "minutes", "threads", "parameters")
 OUTPUT = RESULTS / "translate_quality.json"
 BEAM = 5
-HELD_OUT = 1000  # about so many pairs of Tatoeba's training file decide on the weights; its dev file is the test set
+HELD_OUT = 1000  # about so many pairs decide on the weights where no file is there for it
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,7 @@ class Run:
     target: str
     minutes: int
     options: tuple[str, ...] = ()
+    data: str = "multi30k"
 
     @property
     def folder(self) -> str:
@@ -55,7 +57,8 @@ RUNS = [
     Run("attention, en→de", "en", "de", 20, ("--model", "attention")),
     *(Run(f"decoder {n}, en→de", "en", "de", 20, ("--model", "rnn", "--decoder", str(n))) for n in (3, 2, 1)),
     Run("Transformer, de→en", "de", "en", 30),
-    Run("Transformer, en→zh", "en", "zh", 30),
+    Run("Transformer, en→zh", "en", "zh", 30, data="tatoeba"),
+    Run("Transformer, toy world, zh→en", "zh", "en", 5, ("--size", "tiny", "--vocab-size", "1000"), "toy"),
 ]
 
 
@@ -99,6 +102,7 @@ def measured(run: Run, work: Path) -> dict[str, Any]:
         "bleu": round(score, 2),
         "interval": [round(low, 1), round(high, 1)],
         "chrf": round(scores["chrf"], 2),
+        "exact": round(sum(a == b for a, b in zip(said, right, strict=True)) / len(said), 4),
         "signatures": dict(scorer.signatures),
         "minutes": round(timing["wall"] / 60, 1),
         "threads": int(os.environ.get("OMP_NUM_THREADS") or os.cpu_count() or 1),
@@ -108,18 +112,29 @@ def measured(run: Run, work: Path) -> dict[str, Any]:
 
 
 def files(run: Run, work: Path) -> tuple[Path, Path, Path]:
-    """The training, dev and test set of a run."""
-    if run.target != "zh":
+    """The training, dev and test set of a run; what is made of others lies in `work`."""
+    if run.data == "multi30k":
         return multi30k("train.tsv.gz"), multi30k("val.tsv"), multi30k("test_2016_flickr.tsv")
-    made = work / "tatoeba"
-    made.mkdir(parents=True, exist_ok=True)
-    with gzip.open(tatoeba("train.tsv.gz"), "rt", encoding="utf-8", newline="") as file:
-        header, *rows = file.read().splitlines(keepends=True)
-    held_out = set(range(0, len(rows), len(rows) // HELD_OUT))  # short and long ones: the file is sorted by length
-    for name, of_dev in (("train.tsv", False), ("dev.tsv", True)):
-        with atomic_file(made / name) as out:
-            out.write(header + "".join(row for number, row in enumerate(rows) if (number in held_out) == of_dev))
+    made = work / run.data
+    if run.data == "toy":
+        world = [str(work / "world"), "--size", "large", "--overwrite"]
+        subprocess.run([sys.executable, "-m", "heedful", "toy", *world], check=True)
+        pairs = work / "world" / "parallel.en-zh"
+        divide(pairs / "dev.tsv", made / "test.tsv", made / "dev.tsv")
+        return pairs / "train.tsv", made / "dev.tsv", made / "test.tsv"
+    divide(tatoeba("train.tsv.gz"), made / "train.tsv", made / "dev.tsv")
     return made / "train.tsv", made / "dev.tsv", tatoeba("dev.tsv")
+
+
+def divide(table: Path, larger: Path, smaller: Path) -> None:
+    """Take about `HELD_OUT` rows out of a table, evenly, because it may be sorted by length."""
+    larger.parent.mkdir(parents=True, exist_ok=True)
+    raw = gzip.decompress(table.read_bytes()) if table.suffix == ".gz" else table.read_bytes()
+    header, *rows = raw.decode("utf-8").splitlines(keepends=True)
+    held_out = set(range(0, len(rows), max(2, len(rows) // HELD_OUT)))
+    for path, of_smaller in ((larger, False), (smaller, True)):
+        with atomic_file(path) as file:
+            file.write(header + "".join(row for number, row in enumerate(rows) if (number in held_out) == of_smaller))
 
 
 def write(path: Path, done: dict[str, dict[str, Any]]) -> None:
@@ -130,9 +145,10 @@ def write(path: Path, done: dict[str, dict[str, Any]]) -> None:
         path,
         "Translation: quality",
         "Multi30k en→de and de→en, BLEU on test_2016_flickr, and Tatoeba en→zh, BLEU on its dev file (a part "
-        f"of the training pairs decided on the weights instead): raw cased text, a beam of {BEAM}, products of "
-        "training in bfloat16; minutes of training with all evaluations, on so many threads",
-        [Table(["model", "BLEU (95 % interval)", "chrF", "minutes", "threads", "parameters"], [*map(_row, found)])],
+        "of the training pairs decided on the weights instead); the toy world's pairs, with names that never occur in training. Raw "
+        f"cased text, a beam of {BEAM}, products of training in bfloat16; exact is the share of translations equal to "
+        "the reference; minutes of training with all evaluations, on so many threads",
+        [Table(COLUMNS, [*map(_row, found)])],
         [f"Signatures: {', '.join(f'`{text}`' for text in signatures)}."],
         "--work DIR",
         {"runs": found},
@@ -142,7 +158,15 @@ def write(path: Path, done: dict[str, dict[str, Any]]) -> None:
 def _row(one: dict[str, Any]) -> Sequence[Any]:
     low, high = one["interval"]
     bleu = f"{one['bleu']:.2f} ({low} to {high})"
-    return one["run"], bleu, one["chrf"], one["minutes"], one["threads"], f"{one['parameters'] / 1e6:.1f} M"
+    return (
+        one["run"],
+        bleu,
+        one["chrf"],
+        f"{one['exact']:.1%}",
+        one["minutes"],
+        one["threads"],
+        f"{one['parameters'] / 1e6:.1f} M",
+    )
 
 
 if __name__ == "__main__":

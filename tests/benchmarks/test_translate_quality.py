@@ -57,7 +57,8 @@ def test_tatoeba_is_cut_by_a_part_of_short_and_long_pairs(
         file.write("en\tzh\tattribution\n" + "".join(rows))
     monkeypatch.setenv("HEEDFUL_DATA", str(tmp_path))
     monkeypatch.setattr(quality, "HELD_OUT", 5)
-    train, dev, test = quality.files(quality.RUNS[-1], tmp_path / "work")
+    (tatoeba,) = (run for run in quality.RUNS if run.data == "tatoeba")
+    train, dev, test = quality.files(tatoeba, tmp_path / "work")
     parts = [file.read_text(encoding="utf-8").splitlines(keepends=True)[1:] for file in (train, dev)]
     assert len(parts[1]) == 5 and sorted(parts[0] + parts[1]) == sorted(rows)
     assert test == tmp_path / "tatoeba_en_zh" / "dev.tsv"
