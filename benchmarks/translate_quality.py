@@ -144,10 +144,10 @@ def write(path: Path, done: dict[str, dict[str, Any]]) -> None:
     write_results(
         path,
         "Translation: quality",
-        "Multi30k en→de and de→en, BLEU on test_2016_flickr, and Tatoeba en→zh, BLEU on its dev file (a part "
-        "of the training pairs decided on the weights instead); the toy world's pairs, with names that never occur in training. Raw "
-        f"cased text, a beam of {BEAM}, products of training in bfloat16; exact is the share of translations equal to "
-        "the reference; minutes of training with all evaluations, on so many threads",
+        "Multi30k en→de and de→en, BLEU on test_2016_flickr, and Tatoeba en→zh, BLEU on its dev file (a part of the "
+        "training pairs decided on the weights instead); the toy world's pairs, with names that never occur in "
+        f"training. Raw cased text, a beam of {BEAM}, products of training in bfloat16; exact is the share of "
+        "translations equal to the reference; minutes of training with all evaluations, on so many threads",
         [Table(COLUMNS, [*map(_row, found)])],
         [f"Signatures: {', '.join(f'`{text}`' for text in signatures)}."],
         "--work DIR",
