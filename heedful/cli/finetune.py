@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from heedful.cli.shared_options import precision_option
+from heedful.cli.shared_options import peek_option, portions_option, precision_option, resume_option
 
 POSITIVE, AT_LEAST_ONE = click.FloatRange(min=0, min_open=True), click.IntRange(min=1)
 
@@ -33,7 +33,7 @@ POSITIVE, AT_LEAST_ONE = click.FloatRange(min=0, min_open=True), click.IntRange(
 )
 @click.option("--batch-size", type=AT_LEAST_ONE, help="[default: 32; 4096 with --by-tokens]")
 @click.option("--by-tokens", is_flag=True, help="The batch size counts tokens, not examples.")
-@click.option("--portions", default=1, show_default=True, type=AT_LEAST_ONE, help="Gradient accumulation.")
+@portions_option
 @precision_option
 @click.option("--max-length", type=AT_LEAST_ONE, help="Tokens of a window.  [default: 128; 384 for answer]")
 @click.option("--stride", type=click.IntRange(min=0), help="Read longer texts in windows so many tokens apart.")
@@ -51,14 +51,8 @@ POSITIVE, AT_LEAST_ONE = click.FloatRange(min=0, min_open=True), click.IntRange(
 @click.option("--patience", default=0, help="Stop after so many evaluations without a better one.")
 @click.option("--eval-every", default=0, help="In steps.  [default: once an epoch]")
 @click.option("--checkpoint-every", default=500, show_default=True, help="In steps; 0 for the end only.")
-@click.option(
-    "--peek",
-    default=0,
-    type=click.IntRange(min=0),
-    metavar="N",
-    help="Show the first N examples as the model sees them, and stop.",
-)
-@click.option("--resume", is_flag=True, help="Go on with the run in the folder, or start it if there is none.")
+@peek_option
+@resume_option
 def command(**options: object) -> None:
     """Fine-tune a model folder for TASK: classify, regress, tag, answer or choose.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from heedful.cli.shared_options import precision_option
+from heedful.cli.shared_options import portions_option, precision_option, resume_option
 
 
 @click.command()
@@ -21,7 +21,7 @@ from heedful.cli.shared_options import precision_option
 @click.option("--budget", default="30m", show_default=True, help="30m, 2h, 20000steps or 50Mtokens.")
 @click.option("--phases", default="128:100%", show_default=True, help="Lengths and their shares of the steps.")
 @click.option("--batch-size", default=32, show_default=True, type=click.IntRange(min=1), help="At the first length.")
-@click.option("--portions", default=1, show_default=True, type=click.IntRange(min=1), help="Gradient accumulation.")
+@portions_option
 @precision_option
 @click.option("--masking", default="token", show_default=True, help="token, word or phrase.")
 @click.option("--pairs", default="nsp", show_default=True, help="nsp, sop (sentence order) or none.")
@@ -35,7 +35,7 @@ from heedful.cli.shared_options import precision_option
 @click.option("--seed", default=0, show_default=True)
 @click.option("--eval-every", default=500, show_default=True, help="In steps; 0 for the end only.")
 @click.option("--checkpoint-every", default=500, show_default=True, help="In steps; 0 for the end only.")
-@click.option("--resume", is_flag=True, help="Go on with the run in the folder, or start it if there is none.")
+@resume_option
 def command(**options: object) -> None:
     """Pretrain a BERT on CORPUS, a folder made by `heedful corpus build`.
 

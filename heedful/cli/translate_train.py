@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from heedful.cli.shared_options import precision_option
+from heedful.cli.shared_options import peek_option, portions_option, precision_option, resume_option
 
 POSITIVE, AT_LEAST_ONE = click.FloatRange(min=0, min_open=True), click.IntRange(min=1)
 SHARE = click.FloatRange(0, 1, max_open=True)
@@ -61,7 +61,7 @@ SHARE = click.FloatRange(0, 1, max_open=True)
     "--forcing", default="1", show_default=True, help="An RNN's teacher forcing: a share, or 1:0.5 over time."
 )
 @click.option("--batch-size", default=4096, show_default=True, type=AT_LEAST_ONE, help="Tokens of both sides.")
-@click.option("--portions", default=1, show_default=True, type=AT_LEAST_ONE, help="Gradient accumulation.")
+@portions_option
 @precision_option
 @click.option("--seed", default=1, show_default=True, type=click.IntRange(min=0))
 @click.option("--average", default=5, show_default=True, type=click.IntRange(min=0), help="The last N checkpoints.")
@@ -71,14 +71,8 @@ SHARE = click.FloatRange(0, 1, max_open=True)
 @click.option("--patience", default=0, help="Stop after so many evaluations without a better one.")
 @click.option("--eval-every", default=0, help="In steps.  [default: once an epoch, at most 20 times]")
 @click.option("--checkpoint-every", default=0, help="In steps.  [default: with every evaluation]")
-@click.option(
-    "--peek",
-    default=0,
-    type=click.IntRange(min=0),
-    metavar="N",
-    help="Show the first N pairs as the model sees them, and stop.",
-)
-@click.option("--resume", is_flag=True, help="Go on with the run in the folder, or start it if there is none.")
+@peek_option
+@resume_option
 def command(**options: object) -> None:
     """Train a model that translates, or replies, from pairs of sentences.
 
