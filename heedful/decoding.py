@@ -1,8 +1,8 @@
 """The one search for all decoders: greedy, beam and sampling over a step function.
 
 A decoder is met only as its step. The newest symbols (B, K), of K hypotheses for each of B sentences, go in with a
-state; the logits of the next symbols (B, K, V) come out with the state after them. The search then owns the logits
-and writes into them. Hypotheses are compared by
+state; the logits of the next symbols (B, K, V) come out with the state after them. At first there is one hypothesis a
+sentence, and `reorder` makes more of it. Hypotheses are compared by
 
     score(y) = log P(y | x) / |y|^α
 
@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from heedful.errors import HeedfulError
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 # Sentences leave the batch when so large a part of it is done: to leave, the state of all others is moved together.
 WORTH_LEAVING = 1 / 8
+# Of a vocabulary, in which the best symbols are looked for: about the square root of its size is fastest.
+BLOCK = 64
 # Beyond this |y|^α says nothing any more but how long y is.
 GREATEST_PENALTY = 10.0
 
@@ -36,7 +39,10 @@ class State(Protocol):
     """What a decoder remembers of B sentences with K hypotheses each."""
 
     def reorder(self, parents: Tensor) -> Self:
-        """Hypothesis k of sentence b goes on from hypothesis parents[b, k] of the same sentence, (B, K)."""
+        """Hypothesis k of sentence b goes on from hypothesis parents[b, k] of the same sentence, (B, K).
+
+        There may be more of them than before.
+        """
 
     def keep(self, sentences: Tensor) -> Self:
         """Only these sentences go on, (B',)."""
@@ -118,19 +124,19 @@ def beam_search(
     never = _checked(longest, end, banned, device)
     sentences = [_Sentence(how, most) for most in longest]
     active = list(range(len(longest)))  # the sentence of each row of the batch
-    tokens = torch.full((len(active), how.size), start, device=device)
+    tokens = torch.full((len(active), 1), start, device=device)
     said = tokens.new_empty((*tokens.shape, 0))  # (B, K, length)
     sums = torch.zeros(tokens.shape, device=device)
-    sums[:, 1:] = -math.inf  # at first there is one hypothesis, and no copy of it
     for length in range(1, max(longest, default=0) + 1):
         logits, state = step(tokens, state)
-        values, parents, symbols = _continuations(logits, sums, never)
+        values, parents, symbols = _continuations(logits, sums, never, how.size)
         ended = symbols == end
         rows, ranks = (ended & (values > -math.inf))[:, : how.size].nonzero().unbind(1)
         _close(sentences, active, rows, said[rows, parents[rows, ranks]], values[rows, ranks], finished=True)
         sums, chosen = values.masked_fill(ended, -math.inf).topk(how.size)
         parents, tokens = parents.gather(1, chosen), symbols.gather(1, chosen)
-        said = torch.cat([said.gather(1, parents[..., None].expand_as(said)), tokens[..., None]], dim=-1)
+        said = said.gather(1, parents[..., None].expand(-1, -1, said.shape[-1]))
+        said = torch.cat([said, tokens[..., None]], dim=-1)
         if length in longest:
             full = torch.tensor([longest[sentence] == length for sentence in active], device=device)
             rows, ranks = (full[:, None] & (sums > -math.inf)).nonzero().unbind(1)
@@ -211,18 +217,40 @@ def _close(
         sentence.closed.append(Hypothesis(tuple(ids), score, log_probability, finished))
 
 
-def _continuations(logits: Tensor, sums: Tensor, never: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The 2K best continuations of each sentence, best first: log-probabilities, parents and symbols, each (B, 2K).
+def _continuations(logits: Tensor, sums: Tensor, never: Tensor, beam: int) -> tuple[Tensor, Tensor, Tensor]:
+    """The best continuations of each sentence, best first: log-probabilities, parents and symbols, each (B, beam …).
 
-    At most K of them end, one for each parent, so that K are left to go on; and no parent has to give more than its
-    K best symbols and the end.
+    At most one of each parent ends, so that of twice the beam enough are left to go on; and no parent has to give more
+    than its best symbols, as many as the beam, and the end. Where there are too few, what fills up is impossible.
     """
     _, hypotheses, vocabulary = logits.shape
-    likelier = sums - _normaliser(logits)  # (B, K)
-    values, symbols = logits.index_fill_(-1, never, -math.inf).topk(min(hypotheses + 1, vocabulary))
-    totals = (values + likelier[..., None]).flatten(1)  # (B, K · (K + 1))
-    totals, places = totals.topk(min(2 * hypotheses, totals.shape[1]))
-    return totals, places // values.shape[-1], symbols.flatten(1).gather(1, places)
+    each = min(beam + 1, vocabulary)
+    values, symbols = _best(_log_probabilities(logits).index_fill_(-1, never, -math.inf), each)
+    totals, places = (values + sums[..., None]).flatten(1).topk(min(2 * beam, hypotheses * each))
+    found = totals, places // each, symbols.flatten(1).gather(1, places)
+    missing = beam - totals.shape[1]
+    if missing <= 0:
+        return found
+    return F.pad(totals, (0, missing), value=-math.inf), F.pad(found[1], (0, missing)), F.pad(found[2], (0, missing))
+
+
+def _best(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """The greatest values and their places, as topk(count) over the last dimension has them, but faster.
+
+    They stand in those `count` blocks whose greatest values are the greatest, or in what is left after the last block.
+    """
+    blocks = values.shape[-1] // BLOCK
+    if blocks <= count:
+        few = values.topk(count)
+        return few.values, few.indices
+    rest = blocks * BLOCK
+    cut = values[..., :rest].view(*values.shape[:-1], blocks, BLOCK)
+    chosen = cut.amax(-1).topk(count).indices  # (…, count)
+    inside = cut.gather(-2, chosen[..., None].expand(*chosen.shape, BLOCK)).flatten(-2)
+    places_of = (chosen[..., None] * BLOCK + torch.arange(BLOCK, device=values.device)).flatten(-2)
+    left = torch.arange(rest, values.shape[-1], device=values.device).expand(*places_of.shape[:-1], -1)
+    found, places = torch.cat([inside, values[..., rest:]], dim=-1).topk(count)
+    return found, torch.cat([places_of, left], dim=-1).gather(-1, places)
 
 
 def _walk(
@@ -245,11 +273,13 @@ def _walk(
     said = tokens.new_empty((*tokens.shape, 0))
     sums = torch.zeros(tokens.shape, device=device)
     underway = torch.ones_like(tokens, dtype=torch.bool)
+    if count > 1:
+        state = state.reorder(torch.zeros_like(tokens))
     for length in range(1, max(longest, default=0) + 1):
         logits, state = step(tokens, state)
-        normaliser = _normaliser(logits)
-        tokens = choose(logits.index_fill_(-1, never, -math.inf))
-        sums = sums + logits.gather(-1, tokens[..., None])[..., 0] - normaliser
+        values = _log_probabilities(logits).index_fill_(-1, never, -math.inf)
+        tokens = choose(values)
+        sums = sums + values.gather(-1, tokens[..., None])[..., 0]
         ended = tokens == end
         rows, places = (underway & (ended | (most == length))).nonzero().unbind(1)
         columns = (x.tolist() for x in (rows, places, *(y[rows, places] for y in (said, tokens, sums))))
@@ -284,13 +314,13 @@ def _draw(logits: Tensor, how: Sampling, rng: torch.Generator) -> Tensor:
     return (drawn if symbols is None else symbols.gather(1, drawn)).view(logits.shape[:2])
 
 
-def _normaliser(logits: Tensor) -> Tensor:
-    """log Σ exp of the logits of each hypothesis, (B, K, V) -> (B, K)."""
-    total = logits.logsumexp(-1)
-    if not bool(total.isfinite().all()):
+def _log_probabilities(logits: Tensor) -> Tensor:
+    """In memory of their own, which the search may write into."""
+    found = torch.log_softmax(logits, -1, dtype=torch.float32)
+    if bool(found[..., 0].isnan().any()):  # where one logit is infinite or not a number, none of these is a number
         what = "the model's outputs are no numbers (infinite or NaN)"
         raise HeedfulError(what, remedy="its training went wrong: use an earlier checkpoint, or a lower learning rate")
-    return total
+    return found
 
 
 def _checked(longest: Sequence[int], end: int, banned: Sequence[int], device: str) -> Tensor:

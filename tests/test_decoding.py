@@ -14,7 +14,7 @@ import torch
 from scipy import stats
 from torch import Tensor
 
-from heedful.decoding import Beam, Hypothesis, Sampling, beam_search, greedy, sample
+from heedful.decoding import BLOCK, Beam, Hypothesis, Sampling, _best, beam_search, greedy, sample
 from heedful.errors import HeedfulError
 
 START, END, BANNED = 0, 1, 2
@@ -37,14 +37,14 @@ class Told:
     given: Tensor  # (B, K, t)
 
     def reorder(self, parents: Tensor) -> Told:
-        return Told(self.sentences, self.given.gather(1, parents[..., None].expand_as(self.given)))
+        return Told(self.sentences, self.given.gather(1, parents[..., None].expand(-1, -1, self.given.shape[-1])))
 
     def keep(self, sentences: Tensor) -> Told:
         return Told(self.sentences[sentences], self.given[sentences])
 
 
-def begin(count: int, beam: int) -> Told:
-    return Told(torch.arange(count), torch.empty(count, beam, 0, dtype=torch.long))
+def begin(count: int) -> Told:
+    return Told(torch.arange(count), torch.empty(count, 1, 0, dtype=torch.long))
 
 
 def table(seed: int, sizes: list[int] | None = None) -> Callable[[Tensor, Told], tuple[Tensor, Told]]:
@@ -91,7 +91,7 @@ def same(found: Sequence[Hypothesis], expected: Sequence[Hypothesis]) -> None:
 
 
 def search(seed: int, how: Beam, longest: Sequence[int] = LONGEST) -> list[list[Hypothesis]]:
-    return beam_search(table(seed), begin(len(longest), how.size), longest, START, END, how, [START, BANNED])
+    return beam_search(table(seed), begin(len(longest)), longest, START, END, how, [START, BANNED])
 
 
 @pytest.mark.parametrize("penalty", PENALTIES)
@@ -103,17 +103,30 @@ def test_a_wide_beam_finds_what_going_through_everything_finds(seed: int, penalt
             same(found[sentence], everything(seed, sentence, longest, penalty, [START, BANNED])[:n_best])
 
 
+@pytest.mark.parametrize("size", [3, BLOCK, 7 * BLOCK, 10 * BLOCK + 5, 100 * BLOCK + BLOCK - 1])
+def test_the_best_symbols_are_those_of_topk(size: int) -> None:
+    rng = torch.Generator().manual_seed(size)
+    for count in (1, 3, 6):
+        values = torch.randn(4, 5, size, generator=rng)
+        values[0, :, 1:] = -math.inf  # all but one banned
+        if count <= size:
+            expected, places = values.topk(count)
+            found, own = _best(values, count)
+            assert torch.equal(found, expected)
+            assert torch.equal(own[1:], places[1:]) and torch.equal(values.gather(-1, own), expected)
+
+
 @pytest.mark.parametrize("penalty", PENALTIES)
 def test_a_beam_of_one_is_greedy(penalty: float) -> None:
     for seed in range(20):
         longest = (5, 1, 3, 8, 2)
         narrow = search(seed, Beam(1, penalty), longest)
-        likeliest = greedy(table(seed), begin(5, 1), longest, START, END, [START, BANNED], length_penalty=penalty)
+        likeliest = greedy(table(seed), begin(5), longest, START, END, [START, BANNED], length_penalty=penalty)
         same([one for (one,) in narrow], likeliest)
 
 
 def test_greedy_takes_the_likeliest_symbol_each_time() -> None:
-    found = greedy(table(0), begin(3, 1), (6, 6, 6), START, END, [BANNED])
+    found = greedy(table(0), begin(3), (6, 6, 6), START, END, [BANNED])
     for sentence, hypothesis in enumerate(found):
         said, total = [START], 0.0
         symbols = [*hypothesis.ids, END] if hypothesis.finished else list(hypothesis.ids)
@@ -166,9 +179,9 @@ def test_finished_sentences_leave_the_batch() -> None:
 
     longest = range(1, 17)
     for run in (
-        lambda: beam_search(step, begin(16, 2), longest, START, END, Beam(2)),
-        lambda: greedy(step, begin(16, 1), longest, START, END),
-        lambda: sample(step, begin(16, 3), longest, START, END, Sampling(count=3), torch.Generator()),
+        lambda: beam_search(step, begin(16), longest, START, END, Beam(2)),
+        lambda: greedy(step, begin(16), longest, START, END),
+        lambda: sample(step, begin(16), longest, START, END, Sampling(count=3), torch.Generator()),
     ):
         sizes: list[int] = []
         run()
@@ -181,15 +194,15 @@ def test_a_sentence_does_not_depend_on_its_batch() -> None:
     longest = (7, 2, 4, 9, 5)
     together = search(3, Beam(3, 1.0, 3), longest)
     for number in range(5):
-        state = Told(torch.tensor([number]), torch.empty(1, 3, 0, dtype=torch.long))
+        state = Told(torch.tensor([number]), torch.empty(1, 1, 0, dtype=torch.long))
         (alone,) = beam_search(table(3), state, [longest[number]], START, END, Beam(3, 1.0, 3), [START, BANNED])
         same(together[number], alone)
 
 
 def test_nothing_to_decode() -> None:
-    assert beam_search(table(0), begin(0, 2), [], START, END, Beam(2)) == []
-    assert greedy(table(0), begin(0, 1), [], START, END) == []
-    assert sample(table(0), begin(0, 1), [], START, END, Sampling(), torch.Generator()) == []
+    assert beam_search(table(0), begin(0), [], START, END, Beam(2)) == []
+    assert greedy(table(0), begin(0), [], START, END) == []
+    assert sample(table(0), begin(0), [], START, END, Sampling(), torch.Generator()) == []
 
 
 def allowed(logits: Sequence[float], how: Sampling, banned: Sequence[int]) -> dict[int, float]:
@@ -239,7 +252,7 @@ def distribution(seed: int, sentence: int, longest: int, how: Sampling, banned: 
 )
 def test_samples_are_distributed_as_they_should_be(how: Sampling) -> None:
     longest, rng = (2, 3), torch.Generator().manual_seed(0)
-    found = sample(table(5), begin(2, how.count), longest, START, END, how, rng, [BANNED])
+    found = sample(table(5), begin(2), longest, START, END, how, rng, [BANNED])
     for sentence, most in enumerate(longest):
         expected = distribution(5, sentence, most, how, [BANNED])
         assert sum(expected.values()) == pytest.approx(1)
@@ -262,7 +275,7 @@ def _p_value(counts: Counter[tuple[int, ...]], expected: Shares, total: int) -> 
 
 def test_samples_say_how_probable_they_are_for_the_model() -> None:
     how = Sampling(temperature=0.3, top_k=3, count=20)
-    for sentence, found in enumerate(sample(table(7), begin(3, 20), LONGEST, START, END, how, torch.Generator(), [2])):
+    for sentence, found in enumerate(sample(table(7), begin(3), LONGEST, START, END, how, torch.Generator(), [2])):
         exhaustive = {one.ids: one for one in everything(7, sentence, LONGEST[sentence], 1.0, [])}
         same(found, [exhaustive[one.ids] for one in found])
 
@@ -270,7 +283,7 @@ def test_samples_say_how_probable_they_are_for_the_model() -> None:
 def test_samples_are_repeated_by_the_seed() -> None:
     def drawn(seed: int) -> list[list[Hypothesis]]:
         rng = torch.Generator().manual_seed(seed)
-        return sample(table(0), begin(3, 8), (9, 9, 9), START, END, Sampling(count=8), rng)
+        return sample(table(0), begin(3), (9, 9, 9), START, END, Sampling(count=8), rng)
 
     assert drawn(1) == drawn(1) != drawn(2)
 
@@ -291,7 +304,7 @@ def test_samples_are_repeated_by_the_seed() -> None:
         lambda: Sampling(top_p=1.1),
         lambda: Sampling(count=0),
         lambda: search(0, Beam(2), (3, 0)),
-        lambda: beam_search(table(0), begin(1, 2), [3], START, END, Beam(2), [END]),
+        lambda: beam_search(table(0), begin(1), [3], START, END, Beam(2), [END]),
     ],
 )
 def test_what_makes_no_sense_is_refused(make: Callable[[], object]) -> None:
@@ -305,9 +318,9 @@ def test_a_broken_model_is_told(value: float) -> None:
         return torch.full((*tokens.shape, 4), value), state
 
     for run in (
-        lambda: beam_search(step, begin(1, 2), [3], START, END, Beam(2)),
-        lambda: greedy(step, begin(1, 1), [3], START, END),
-        lambda: sample(step, begin(1, 1), [3], START, END, Sampling(), torch.Generator()),
+        lambda: beam_search(step, begin(1), [3], START, END, Beam(2)),
+        lambda: greedy(step, begin(1), [3], START, END),
+        lambda: sample(step, begin(1), [3], START, END, Sampling(), torch.Generator()),
     ):
         with pytest.raises(HeedfulError, match="no numbers"):
             run()

@@ -63,10 +63,9 @@ class RnnDecoder(nn.Module):
         """(…, embedding_size) -> (…, V)."""
         return F.linear(outputs, self.embedding.weight, self.bias)
 
-    def start(self, memory: RnnMemory, beam: int) -> RnnState:
-        """The state before the first word of `beam` hypotheses a sentence."""
-        hidden = (state.unsqueeze(2).expand(-1, -1, beam, -1) for state in self._first(memory.context))
-        return RnnState(memory, tuple(hidden))
+    def start(self, memory: RnnMemory) -> RnnState:
+        """The state before the first word, of one hypothesis a sentence."""
+        return RnnState(memory, tuple(state.unsqueeze(2) for state in self._first(memory.context)))
 
     def advance(self, words: Tensor, state: RnnState, rng: torch.Generator | None) -> tuple[Decoded, RnnState]:
         """One step of K hypotheses of each of B sentences, whose words before are (B, K)."""
@@ -106,7 +105,7 @@ class RnnDecoder(nn.Module):
         order, sizes = packed_order(target.lengths)
         steps = torch.split(order.to(device), sizes.tolist())
         forced = torch.split(_chances(len(order), rng).to(device) < forcing, sizes.tolist())
-        state = self.start(memory, 1).keep(longest_first(target.lengths).to(device))
+        state = self.start(memory).keep(longest_first(target.lengths).to(device))
         decoded: list[Decoded] = []
         for rows, sure in zip(steps, forced, strict=True):
             if len(rows) < state.sentences:

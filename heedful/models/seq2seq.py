@@ -116,8 +116,8 @@ class Seq2Seq(nn.Module):
         return RnnMemory(context, KeyedMemory(layout.pad(states), layout.pad(keys), visible))
 
     def start(self, memory: RnnMemory, beam: int, longest: int) -> RnnState:
-        """Before the first word of `beam` hypotheses a sentence; the state does not grow, whatever `longest` is."""
-        return self.decoder.start(memory, beam)
+        """Before the first word; the state does not grow, so it does not matter how many there will be."""
+        return self.decoder.start(memory)
 
     def step(self, tokens: Tensor, state: RnnState) -> tuple[Tensor, RnnState]:
         """The logits (B, K, V) of the words after `tokens` (B, K), and the state after those."""

@@ -154,7 +154,7 @@ class Transformer(nn.Module):
         return self.encoder(embedded, source.groups)  # type: ignore[no-any-return]
 
     def start(self, memory: Memory, beam: int, longest: int) -> TransformerState:
-        """Before the first of at most `longest` steps, with `beam` hypotheses a sentence."""
+        """Before the first of at most `longest` steps, with room for `beam` hypotheses a sentence."""
         if longest > self.config.max_length:
             raise HeedfulError(
                 f"{longest} symbols are more than the {self.config.max_length} positions of this model",
@@ -163,23 +163,20 @@ class Transformer(nn.Module):
         like, slots = memory.layers[0].keys, longest * beam
         shape = (memory.sentences, self.config.heads, slots, self.config.width // self.config.heads)
         past = tuple(KeyValues(like.new_empty(shape), like.new_empty(shape)) for _ in memory.layers)
-        own = torch.eye(beam, dtype=torch.bool, device=like.device).repeat(1, longest)  # (K, slots)
-        visible = own.expand(memory.sentences, -1, -1) if beam > 1 else None
-        return TransformerState(memory.contiguous(), past, visible, beam)
+        return TransformerState(memory.contiguous(), past)
 
     def step(self, tokens: Tensor, state: TransformerState) -> tuple[Tensor, TransformerState]:
         """Give each hypothesis its newest symbol, tokens (B, K); logits of the next one (B, K, V), and the new state.
 
         The old state cannot be used again.
         """
-        sentences, beam = tokens.shape
-        slots = state.filled + beam
-        seen = None if state.visible is None else state.visible[:, None, :, :slots]
-        view = View(Layout(sentences, beam, None), seen)
-        ids = tokens.flatten()
+        sentences, hypotheses = tokens.shape
+        seen = state.seen(sentences, hypotheses)
+        view = View(Layout(sentences, hypotheses, None), None if seen is None else seen[:, None])
+        slots, ids = state.filled + hypotheses, tokens.flatten()
         embedded = self.target(ids, torch.full_like(ids, state.time))
         states = self.decoder(embedded, view, state.memory, [pair.first(slots) for pair in state.past])
-        return self.logits(states).view(sentences, beam, -1), replace(state, time=state.time + 1)
+        return self.logits(states).view(sentences, hypotheses, -1), state.after(seen, hypotheses)
 
     def alignments(self, bitext: Bitext, layer: int = -1, head: int | None = None) -> list[Tensor]:
         """How much each target position looks at each source token, (T, S) a sentence, by one head or on average.

@@ -14,28 +14,34 @@ from heedful.nn.decoder_attention import KeyValues, Memory
 class TransformerState:
     """Where the decoding of B sentences with K hypotheses each stands.
 
-    What a hypothesis adds to the past at time t stays in slot t · K + k of its sentence. When hypotheses are
-    reordered nothing is moved: it is only noted which slots the ancestors of each one have filled.
+    What each hypothesis adds to the past stays in a slot of its sentence. When hypotheses are reordered nothing is
+    moved: it is only noted which slots the ancestors of each one have filled.
     """
 
     memory: Memory
     past: tuple[KeyValues, ...]  # of each layer, (B, H, slots, d); steps write into it
-    visible: Tensor | None  # (B, K, slots), True where an ancestor has been or will be; None if K = 1, which sees all
-    beam: int
+    visible: Tensor | None = None  # (B, K, filled), True where an ancestor has been; None where all are ancestors
+    filled: int = 0  # slots
     time: int = 0
 
-    @property
-    def filled(self) -> int:
-        """How many slots hold something."""
-        return self.time * self.beam
+    def seen(self, sentences: int, hypotheses: int) -> Tensor | None:
+        """What each of K hypotheses sees, (B, K, filled + K): its ancestors, and the slot that it fills next."""
+        if self.visible is None and hypotheses == 1:
+            return None
+        own = torch.eye(hypotheses, dtype=torch.bool, device=self.past[0].keys.device)
+        before = own.new_ones(sentences, hypotheses, self.filled) if self.visible is None else self.visible
+        return torch.cat([before, own.expand(sentences, -1, -1)], dim=-1)
+
+    def after(self, seen: Tensor | None, hypotheses: int) -> TransformerState:
+        """The state when K hypotheses have filled their slots."""
+        return replace(self, visible=seen, filled=self.filled + hypotheses, time=self.time + 1)
 
     def reorder(self, parents: Tensor) -> TransformerState:
         """Hypothesis k of each sentence goes on from hypothesis parents[b, k] of the same sentence; parents (B, K)."""
         if self.visible is None:
-            return self
-        past, future = self.visible.tensor_split([self.filled], dim=-1)
-        inherited = past.gather(1, parents[..., None].expand_as(past))
-        return replace(self, visible=torch.cat([inherited, future], dim=-1))
+            everything = parents.new_ones(*parents.shape, self.filled, dtype=torch.bool)
+            return self if parents.shape[1] == 1 else replace(self, visible=everything)
+        return replace(self, visible=self.visible.gather(1, parents[..., None].expand(-1, -1, self.filled)))
 
     def keep(self, sentences: Tensor) -> TransformerState:
         """Only these sentences (B',) go on."""

@@ -82,6 +82,11 @@ def test_every_word_of_the_source_reaches_every_word_said(model: Seq2Seq) -> Non
         assert reached[1].all()
 
 
+def several(model: Seq2Seq, hypotheses: int) -> RnnState:
+    """The first state, of so many hypotheses a sentence."""
+    return model.start(model.encode(BITEXT.source), hypotheses, 9).reorder(torch.zeros(4, hypotheses, dtype=torch.long))
+
+
 @torch.no_grad()
 def test_where_the_context_comes_in(model: Seq2Seq) -> None:
     memory, other = model.encode(BITEXT.source), model.encode(flat_batch([[2, 10, 3]] * 4))
@@ -100,7 +105,7 @@ def test_where_the_context_comes_in(model: Seq2Seq) -> None:
 def test_learned_and_zero_first_states() -> None:
     for name, learned in (("2", True), ("2, zero first state", False), ("3", True)):
         model = model_of(DECODERS[name])
-        hidden = model.start(model.encode(BITEXT.source), 2, 9).hidden
+        hidden = several(model, 2).hidden
         assert len(hidden) == (2 if model.config.cell == "lstm" else 1)
         assert all(h.shape == (1, 4, 2, 8) and bool(h.any()) == learned for h in hidden)
         assert ("decoder.first_state" in dict(model.named_parameters())) == learned
@@ -140,7 +145,7 @@ def test_all_at_once_is_step_by_step(model: Seq2Seq) -> None:
 def test_decoding_with_the_right_words_is_the_forward_pass(model: Seq2Seq) -> None:
     """Also with two hypotheses a sentence, of which the second goes a way of its own."""
     blocks = model.logits(model(BITEXT)).split(list(BITEXT.target.lengths))
-    state = model.start(model.encode(BITEXT.source), 2, 9)
+    state = several(model, 2)
     for time in range(max(BITEXT.target.lengths)):
         words = [[ids[min(time, len(ids) - 1)], 4] for ids in TARGETS]
         logits, state = model.step(torch.tensor(words), state)
@@ -160,7 +165,7 @@ def test_each_sentence_is_as_if_alone(model: Seq2Seq) -> None:
 
 @torch.no_grad()
 def test_hypotheses_are_reordered_and_sentences_kept(model: Seq2Seq) -> None:
-    state = model.start(model.encode(BITEXT.source), 3, 9)
+    state = several(model, 3)
     _, state = model.step(torch.tensor([[4, 5, 6]]).expand(4, -1), state)
     parents = torch.tensor([[2, 0, 0], [0, 1, 2], [1, 1, 1], [2, 1, 0]])
     words = torch.tensor([[5, 6, 7]]).expand(4, -1)
