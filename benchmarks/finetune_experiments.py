@@ -268,8 +268,8 @@ def _features(name: str, layers: str, *more: str) -> Run:
 FEATURES = Experiment(
     "features",
     "Feature-based tagging: CoNLL-2003",
-    "Two-layer BiLSTM on states of the frozen all-MiniLM-L6-v2, first 5,000 training sentences, 3 epochs, learning rate "
-    "1e-3, the last weights, products of training in bfloat16",
+    "Two-layer BiLSTM on states of the frozen all-MiniLM-L6-v2, first 5,000 training sentences, 3 epochs, learning "
+    "rate 1e-3, the last weights, products of training in bfloat16",
     [
         *(_features(name, layers) for name, layers in LAYERS),
         _features("last four, sum", "-1,-2,-3,-4", "--combine", "sum"),
