@@ -29,7 +29,9 @@ def drop(x: Tensor, p: float) -> Tensor:
     if x.device.type != "cpu" or p == 1:
         return F.dropout(x, p)
     bits = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(-(1 << 63), None)
-    kept = bits.view(torch.int16)[: x.numel()].view(x.shape) >= round(p * _VALUES) - _VALUES // 2
+    drawn = bits.view(torch.int16)[: x.numel()].view(x.shape)
+    # As numbers at once: from a tensor of truth values it would take several times as long.
+    kept = torch.ge(drawn, round(p * _VALUES) - _VALUES // 2, out=torch.empty_like(x))
     if x.dtype != torch.float32:
         return x * kept * (1 / (1 - p))  # the factor alone would be rounded to the bits of x
-    return x * kept.to(x.dtype).mul_(1 / (1 - p))
+    return x * kept.mul_(1 / (1 - p))
