@@ -169,8 +169,8 @@ SQUAD = Experiment(
     "squad",
     "Answering questions: SQuAD articles",
     "all-MiniLM-L6-v2, first 5,000 training questions of the practice split, 2 epochs, products in bfloat16. For the "
-    "2.0 way each paragraph is also asked questions of other paragraphs of its article; the threshold is chosen on "
-    "half of the dev articles, and the scores are those of the rest",
+    "2.0 way, 1 epoch, each paragraph is also asked questions of other paragraphs of its article; the threshold is "
+    "chosen on half of the dev articles, and the scores are those of the rest",
     [
         _answer("SQuAD 1.1", "{minilm}", "{made}/squad_train.json", "{data}/squad1.1/practice_dev.json", 2),
         _answer(
@@ -178,7 +178,7 @@ SQUAD = Experiment(
             "{minilm}",
             "{made}/squad2_train.json",
             "{made}/squad2_dev.json",
-            2,
+            1,
             "{made}/squad2_tune.json",
         ),
     ],
@@ -261,14 +261,14 @@ LAYERS = (("embeddings", "0"), *((f"layer {n}", str(n)) for n in range(1, 7)), (
 
 
 def _features(name: str, layers: str, *more: str) -> Run:
-    given = ("--features", layers, "--head", "bilstm", "--lstm-layers", "2", "--epochs", "3", "--limit", "5000")
+    given = ("--features", layers, "--head", "bilstm", "--lstm-layers", "2", "--epochs", "3", "--limit", "4000")
     return _conll(name, *given, *more, *ROUNDED)
 
 
 FEATURES = Experiment(
     "features",
     "Feature-based tagging: CoNLL-2003",
-    "Two-layer BiLSTM on states of the frozen all-MiniLM-L6-v2, first 5,000 training sentences, 3 epochs, learning "
+    "Two-layer BiLSTM on states of the frozen all-MiniLM-L6-v2, first 4,000 training sentences, 3 epochs, learning "
     "rate 1e-3, the last weights, products of training in bfloat16",
     [
         *(_features(name, layers) for name, layers in LAYERS),
