@@ -14,7 +14,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bleu_bootstrap import Bleu
 from materials import multi30k
 from results_file import RESULTS, Table, write_results
 from standalone_svg import panels, standalone
@@ -22,6 +21,7 @@ from standalone_svg import panels, standalone
 import heedful
 from heedful.atomic import atomic_file
 from heedful.data.parallel import read_pairs
+from heedful.tasks.bleu_bootstrap import Bleu
 from heedful.tasks.translate_scores import tokenizer_for
 from heedful.views.svg import Curve, line_chart
 

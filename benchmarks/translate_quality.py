@@ -20,13 +20,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bleu_bootstrap import Bleu
 from materials import multi30k, tatoeba
 from results_file import RESULTS, Table, write_results
 
 import heedful
 from heedful.atomic import atomic_file
 from heedful.data.parallel import read_pairs
+from heedful.tasks.bleu_bootstrap import Bleu
 from heedful.tasks.translate_scores import Scorer, tokenizer_for
 
 COLUMNS = ("model", "BLEU (95 % interval)", "chrF", "exact", "minutes", "threads", "parameters")

@@ -8,6 +8,4 @@ data=${HEEDFUL_DATA:?set HEEDFUL_DATA to the folder of the data sets}/multi30k
 
 heedful translate train --train "$data/train.tsv.gz" --dev "$data/val.tsv" --source en --target de \
     --model "${3:-transformer}" --budget "${2:-60m}" -o "$out/run" --resume
-heedful translate run "$out/run" "$data/test_2016_flickr.tsv" --beam 5 -o "$out/test.translated.de"
-tail -n +2 "$data/test_2016_flickr.tsv" | cut -f 2 > "$out/test.de"
-sacrebleu "$out/test.de" -i "$out/test.translated.de" -m bleu chrf
+heedful translate evaluate "$out/run" "$data/test_2016_flickr.tsv" -o "$out/test.translated.de"

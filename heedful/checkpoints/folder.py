@@ -81,7 +81,10 @@ def _model_type(config: Mapping[str, Any], where: Path) -> str:
         return "bert"  # written before config.json had a model_type
     if model_type not in MODEL_TYPES:
         what = "no model_type is given" if model_type is None else f"the model_type {model_type!r} is not supported"
-        raise HeedfulError(what, where=where, remedy=f"use a model of the type {' or '.join(MODEL_TYPES)}")
+        remedy = f"use a model of the type {' or '.join(MODEL_TYPES)}"
+        if str(model_type).startswith("heedful-"):
+            remedy = "it is a translation model: use `heedful translate run`, `score` or `evaluate`"
+        raise HeedfulError(what, where=where, remedy=remedy)
     return str(model_type)
 
 

@@ -119,14 +119,14 @@ def check_frame(tokenizer: Tokenizer, where: object) -> None:
 
 
 def _stored(file: Path) -> _Stored:
-    stored = from_mapping(_Stored, read_json(file), file)
-    if stored.model_type not in MODEL_TYPES:
+    config = read_json(file)
+    if config.get("model_type") not in MODEL_TYPES:
         raise HeedfulError(
-            f"the model_type {stored.model_type!r} is none that translates",
+            f"the model_type {config.get('model_type')!r} is none that translates",
             where=file,
-            remedy=f"use a model of the type {' or '.join(MODEL_TYPES)}",
+            remedy="use a model that `heedful translate train` has made",
         )
-    return stored
+    return from_mapping(_Stored, config, file)
 
 
 def _built(stored: _Stored, where: Path) -> TranslationModel:

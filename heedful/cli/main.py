@@ -38,12 +38,14 @@ VERBS = (
 @click.group(cls=Lazy, names=VERBS, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(package_name="heedful", prog_name="heedful")
 def cli() -> None:
-    """Attention models on your own text: tokenize, pretrain, embed, compare, and look inside.
+    """Attention models on your own text: tokenize, pretrain, fine-tune, translate, embed, compare, and look inside.
 
     \b
     Start here:
       heedful toy world                                a small bilingual world to try everything on
       heedful tokenizer train world/documents.*.txt -o tokenizer --vocab-size 2000
+      heedful finetune classify --model MODEL --train train.tsv --dev dev.tsv -o run
+      heedful translate train --train train.tsv --dev dev.tsv --source en --target de -o run
       heedful similarity MODEL "one text" "another"    how alike are they?
       heedful embed MODEL lines.txt -o vectors.npy     a vector for each line
     """

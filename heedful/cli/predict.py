@@ -9,7 +9,7 @@ import click
 @click.argument("run", type=click.Path())
 @click.argument("source", metavar="INPUT|TEXT")
 @click.option("--pair", "--context", "pair", help="The second text of a pair, or the context of a question.")
-@click.option("--text-column", help="The column with the text.  [default: as in training]")
+@click.option("--text-column", "--text", help="The column with the text.  [default: as in training]")
 @click.option("--pair-column", help="The column with the second text.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False), help="A file for the answers.  [default: print them]")
 def command(

@@ -94,7 +94,7 @@ class Dev:
         self.evaluate(model.eval())
         assert self.last is not None
         old, new = before.scores[training.best], self.last.scores[training.best]
-        better = new > old if training.higher_is_better else new < old
+        better = new >= old if training.higher_is_better else new <= old
         if better:
             self.kept = self.last
         else:

@@ -14,7 +14,7 @@ import click
 
 from heedful.cli.progress import progress_bar
 from heedful.cli.sink import sink
-from heedful.data.tables import RAGGED, column_named, ending, read_table, text_under
+from heedful.data.tables import RAGGED, column_named, ending, is_table, read_table, text_under
 from heedful.decoding import Beam, Sampling
 from heedful.errors import HeedfulError
 from heedful.inference.load import load_translator
@@ -22,7 +22,6 @@ from heedful.inference.translator import TEXTS_PER_CHUNK, Translated, Translator
 from heedful.text.documents import count_texts, read_lines
 from heedful.views.alignments import Matrix, write_alignments
 
-TABLES = (".tsv", ".csv", ".jsonl", ".json")
 # More matrices than this make a page that nobody reads and a browser hardly opens.
 MOST_MATRICES = 100
 
@@ -71,6 +70,8 @@ def translate_file(options: Options) -> None:
     """Translate as the options say."""
     how = options.how
     translator = load_translator(options.run, options.device, options.engine)
+    if options.alignments:  # what cannot be drawn is refused before the work, by drawing the least there is
+        translator.alignments(["."], ["."], options.layer, options.head)
     texts = _typed() if options.typed else _texts(options.input or "-", options.column or translator.folder.names[0])
     looked_at: list[Translated] = []
     count, truncated, start = 0, 0, time.perf_counter()
@@ -108,13 +109,21 @@ def _typed() -> Iterator[str]:
 
 
 def _texts(path: str, column: str) -> Iterator[str]:
-    if ending(Path(path)) not in TABLES:
+    if not is_table(Path(path)):
         yield from read_lines(path)
         return
+    _refuse_ragged(Path(path))
     table = read_table(Path(path))
     name = column_named(column, table, "column")
     for row in table.rows:
         yield text_under(name, row)
+
+
+def _refuse_ragged(path: Path) -> None:
+    """Go through a table once before any work is done on it."""
+    table = read_table(path)
+    for _ in table.rows:
+        pass
     if table.oddities.count(RAGGED):
         what = f"{table.oddities.count(RAGGED):,} rows have another number of columns than the header"
         raise HeedfulError(what, where=table.oddities.first(RAGGED), remedy="mend them: each is to be translated")
@@ -143,8 +152,8 @@ def _draw(translator: Translator, chosen: list[Translated], count: int, options:
     about = f"Decoder layer {options.layer}, {whose}."
     matrices = (Matrix(one.source, one.target, one.weights.tolist()) for one in found)
     write_alignments(options.alignments, " → ".join(translator.folder.names), about, matrices)
-    first = f" (the first {len(chosen):,} of {count:,} texts)" if len(chosen) < count else ""
-    click.echo(f"alignments: {options.alignments}{first}", err=True)
+    some = f" ({len(chosen):,} of {count:,} texts)" if len(chosen) < count else ""
+    click.echo(f"alignments: {options.alignments}{some}", err=True)
 
 
 @contextmanager

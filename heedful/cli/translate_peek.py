@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from heedful.cli.translate_material import Material
+from heedful.text.piece_labels import piece_labels
 
 
 def peek(material: Material, count: int) -> None:
@@ -14,6 +15,5 @@ def peek(material: Material, count: int) -> None:
         click.echo(f"\npair {number + 1}")
         shown = (("source", source, 0), ("given", target[:-1], 1), ("to say", target[1:], 1))
         for name, ids, side in shown:
-            pieces = material.sides[side].vocabulary
-            click.echo(f"  {name:7}{' '.join(pieces[i] for i in ids)}")
+            click.echo(f"  {name:7}{' '.join(piece_labels(material.sides[side], ids))}")
             click.echo(f"  {'':7}{' '.join(map(str, ids))}")

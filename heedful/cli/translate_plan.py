@@ -5,22 +5,25 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from heedful.checkpoints.translation_folder import longest_text
+from heedful.cli.pretrain_plan import parse_budget
 from heedful.cli.translate_shape import Asked
 from heedful.data.bitext import Limits
+from heedful.data.tables import ending
 from heedful.errors import HeedfulError
 from heedful.models.seq2seq_config import Seq2SeqConfig
 from heedful.models.transformer import TransformerConfig
 from heedful.tasks.translate import Forcing
-from heedful.tasks.translate_scores import tokenizer_for
+from heedful.tasks.translate_scores import check_tokenizer, tokenizer_for
 from heedful.training.schedule import transformer_peak
 from heedful.training.training_config import TrainingConfig
 
 RATE = 1e-3
 SAME = (
-    *("train", "dev", "source", "target", "limit", "tokenizer", "vocab_size", "separate", "encoder"),
+    *("train", "dev", "limit", "tokenizer", "vocab_size", "separate", "encoder"),
     *("batch_size", "label_smoothing", "epochs", "budget", "average", "beam"),
 )
 
@@ -99,13 +102,18 @@ def asked_shape(options: Mapping[str, Any]) -> Asked:
 def plan_of(options: Mapping[str, Any]) -> Plan:
     """The plan of the options; its shape and its steps are worked out when the data is read."""
     _check_dev(options)
+    if options["budget"]:
+        parse_budget(options["budget"])
     metric = options["metric"] or "bleu"
+    source, target = _names(options)
     return Plan(
         **{name: options[name] for name in SAME},
+        source=source,
+        target=target,
         encoder_rate=options["encoder_rate"],
         limits=Limits(options["max_length"], options["max_ratio"]),
         forcing=parse_forcing(options["forcing"]),
-        bleu_tokenizer=options["bleu_tokenizer"] or tokenizer_for(options["target"]),
+        bleu_tokenizer=check_tokenizer(options["bleu_tokenizer"] or tokenizer_for(target)),
         training=TrainingConfig(
             steps=1,
             learning_rate=options["learning_rate"] or RATE,
@@ -127,6 +135,16 @@ def plan_of(options: Mapping[str, Any]) -> Plan:
             restore_best=bool(options["dev"]),
         ),
     )
+
+
+def _names(options: Mapping[str, Any]) -> tuple[str, str]:
+    """What the two sides are called: as asked for, or as two texts end, train.en and train.de."""
+    endings = [ending(Path(file)).removeprefix(".") for file in options["train"]]
+    usual = endings if len(set(endings)) == 2 and all(endings) else ["source", "target"]
+    source, target = (options[name] or by_default for name, by_default in zip(("source", "target"), usual, strict=True))
+    if source == target and len(options["train"]) == 1:
+        raise HeedfulError(f"source and target are the same column {source!r}", remedy="name two columns")
+    return source, target
 
 
 def with_paper_rate(plan: Plan, options: Mapping[str, Any]) -> Plan:

@@ -15,7 +15,9 @@ AT_LEAST_ONE = click.IntRange(min=1)
 @click.option("--length-penalty", default=1.0, show_default=True, type=float, help="α in log P(y|x) / |y|^α.")
 @click.option("--n-best", default=1, show_default=True, type=AT_LEAST_ONE, help="Translations of each text.")
 @click.option("--sample", is_flag=True, help="Draw translations at random instead of searching the best.")
-@click.option("--temperature", type=float, help="Of --sample: below 1 bolder, above 1 wilder.  [default: 1]")
+@click.option(
+    "--temperature", type=float, help="Of --sample: below 1 more cautious, above 1 more daring.  [default: 1]"
+)
 @click.option("--top-k", type=click.IntRange(min=0), help="Of --sample: from the K likeliest symbols.  [default: all]")
 @click.option("--top-p", type=float, help="Of --sample: from the likeliest symbols that reach P.  [default: 1]")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Of --sample.")

@@ -123,6 +123,9 @@ def _check_columns(cells: Sequence[str], columns: int, labelled: bool, where: st
     if labelled and len(cells) < 2:
         remedy = "put a word and its tag on each line, with a tab or a space between them"
         raise HeedfulError(f"no tag after the word {cells[0]!r}", where=where, remedy=remedy)
+    if labelled and " " in cells[-1].strip():
+        remedy = "a tag is one word, in the last column; a table of texts is for classify and regress"
+        raise HeedfulError(f"the tag {cells[-1].strip()!r} has spaces", where=where, remedy=remedy)
     if len(cells) != columns:
         what = f"this line has {len(cells)} columns, the first had {columns}"
         raise HeedfulError(what, where=where, remedy="give every line the same columns, the tag in the last one")

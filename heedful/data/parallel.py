@@ -9,7 +9,7 @@ from pathlib import Path
 
 from heedful.data.labelled import Dataset, Remark
 from heedful.data.oddities import Oddities
-from heedful.data.tables import column_named, read_table, text_under
+from heedful.data.tables import column_named, is_table, read_table, text_under
 from heedful.errors import HeedfulError
 from heedful.text.documents import read_lines
 
@@ -40,6 +40,9 @@ def read_pairs(files: Sequence[str | Path], source: str, target: str) -> Dataset
 
 def _from_table(path: Path, source: str, target: str) -> Dataset[SentencePair]:
     table = read_table(path)
+    if len(table.columns) == 1 and not is_table(path):
+        what = "this is one text, and pairs have two sides"
+        raise HeedfulError(what, where=path, remedy="give the text of the other side too, or a table of both")
     left, right = column_named(source, table, "source"), column_named(target, table, "target")
     pairs = (SentencePair(text_under(left, row), text_under(right, row), row.where) for row in table.rows)
     kept = list(_whole(pairs, table.oddities))

@@ -69,6 +69,11 @@ def holds_objects(path: Path) -> bool:
     return ending(path) in (".jsonl", ".json")
 
 
+def is_table(path: Path) -> bool:
+    """Whether the name says that it is a table or holds JSON objects."""
+    return ending(path) in (".tsv", ".csv") or holds_objects(path)
+
+
 def ending(path: Path) -> str:
     """How the name ends when .gz is taken off, in small letters."""
     return Path(str(path).removesuffix(".gz")).suffix.lower()
@@ -88,11 +93,10 @@ def column_named(name: str, table: Table, option: str) -> str:
 
 def no_column(what: str, table: Table, option: str) -> HeedfulError:
     """The error that a column is missing, with those that there are."""
-    return HeedfulError(
-        f"{what} (there are: {', '.join(table.columns)})",
-        where=f"{table.path}:1",
-        remedy=f"say which column it is with --{option}; the first line has to name the columns",
-    )
+    remedy = f"say which column it is with --{option}; the first line has to name the columns"
+    if len(table.columns) == 1 and ";" in table.columns[0]:
+        remedy = "separate the columns by tabs (.tsv) or commas (.csv), not by semicolons"
+    return HeedfulError(f"{what} (there are: {', '.join(table.columns)})", where=f"{table.path}:1", remedy=remedy)
 
 
 def text_under(column: str, row: Row) -> str:

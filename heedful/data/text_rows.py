@@ -64,11 +64,15 @@ def find_columns(table: Table, asked: Columns, labelled: bool = True) -> Columns
     if text is None:
         text = _first_of([name for name in TEXTS if name != pair], table, "text")
     label = (asked.label or _first_of(LABELS, table, "label")) if labelled else None
-    return Columns(
+    found = Columns(
         column_named(text, table, "text"),
         None if pair is None else column_named(pair, table, "pair"),
         None if label is None else column_named(label, table, "label"),
     )
+    if found.label in (found.text, found.pair) and found.label is not None:
+        what = f"the column {found.label!r} cannot be both a text and the label"
+        raise HeedfulError(what, where=f"{table.path}:1", remedy="name another with --text, --pair or --label")
+    return found
 
 
 def _unnamed(cells: Sequence[str], plain: bool) -> Sequence[str] | None:

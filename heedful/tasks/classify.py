@@ -19,6 +19,9 @@ from heedful.tasks.task import Detail, Item, Prediction
 from heedful.tasks.text_items import TextTask, mean_outputs, text_items
 from heedful.text.tokenizer import Tokenizer
 
+# More labels than this and than half of the rows are no labels.
+MANY_LABELS = 20
+
 
 @dataclass(frozen=True)
 class Classify(TextTask):
@@ -39,6 +42,12 @@ class Classify(TextTask):
                 f"there is only the label {labels[0]!r}" if labels else "there are no rows",
                 where=examples[0].where if examples else None,
                 remedy="give rows of at least two labels",
+            )
+        if len(labels) > max(MANY_LABELS, len(examples) / 2):
+            raise HeedfulError(
+                f"{len(labels):,} different labels in {len(examples):,} rows, of which most occur once",
+                where=examples[0].where,
+                remedy="name the column of the labels with --label; for numbers there is `regress`",
             )
         return cls(labels=tuple(labels), **fields)
 

@@ -19,6 +19,14 @@ def tokenizer_for(language: str) -> str:
     return _WITHOUT_SPACES.get(code, "13a")
 
 
+def check_tokenizer(name: str) -> str:
+    """The name, if BLEU has a tokenizer of that name."""
+    if name not in TOKENIZERS:
+        what = f"no tokenizer for BLEU is called {name!r}"
+        raise HeedfulError(what, remedy=f"choose one of {', '.join(TOKENIZERS)}")
+    return name
+
+
 class Scorer:
     """Compares translations with their references, which are looked at once."""
 
@@ -29,9 +37,7 @@ class Scorer:
         except ImportError as error:
             remedy = "pip install 'heedful[eval]'"
             raise HeedfulError("translations are scored by sacrebleu, which is not installed", remedy=remedy) from error
-        if tokenizer not in TOKENIZERS:
-            what = f"no tokenizer for BLEU is called {tokenizer!r}"
-            raise HeedfulError(what, remedy=f"choose one of {', '.join(TOKENIZERS)}")
+        check_tokenizer(tokenizer)
         # force: without it sacreBLEU warns where texts look as if they were cut into words already.
         self._metrics: dict[str, Any] = {
             "bleu": BLEU(tokenize=tokenizer, force=True, references=[list(references)]),

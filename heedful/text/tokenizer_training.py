@@ -166,5 +166,5 @@ def _check_room(vocab_size: int, needed: int) -> None:
     if vocab_size < needed:
         raise HeedfulError(
             f"a vocabulary of {vocab_size} has no room for its {needed} special tokens and single characters",
-            remedy=f"ask for more than {needed} pieces, or for a smaller alphabet",
+            remedy=f"ask for more than {needed} pieces",
         )

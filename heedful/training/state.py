@@ -59,13 +59,16 @@ class State:
         self.window.add(taken)
 
     def judge(self, value: float, higher_is_better: bool) -> bool:
-        """Count an evaluation; gives whether it is the best so far."""
+        """Count an evaluation; gives whether it is the best so far.
+
+        Of equally good weights the later ones are the best, which have seen more; but patience is for better ones.
+        """
         sign = 1 if higher_is_better else -1
-        best = sign * value > (-math.inf if self.best_value is None else sign * self.best_value)
+        before = -math.inf if self.best_value is None else sign * self.best_value
+        self.without_best = 0 if sign * value > before else self.without_best + 1
+        best = sign * value >= before
         if best:
-            self.best_step, self.best_value, self.without_best = self.step, value, 0
-        else:
-            self.without_best += 1
+            self.best_step, self.best_value = self.step, value
         return best
 
     def patience_over(self, config: TrainingConfig) -> bool:

@@ -200,3 +200,41 @@ def test_the_other_engine_on_the_command_line(run: Path, tmp_path: Path) -> None
     pytest.importorskip("ctranslate2")
     path = plain(tmp_path / "a.txt")
     assert len(lines(run, path, "--engine", "ctranslate2", "--beam", 1, "--max-length", 8)) == 4
+
+
+def test_evaluate_gives_what_sacrebleu_gives(run: Path, translator: Translator, tmp_path: Path) -> None:
+    from heedful.tasks.translate_scores import Scorer
+
+    sources, right = ["the cat", "love the dog"], ["我 爱 北京", "中国"]
+    rows = "".join(f"{a}\t{b}\n" for a, b in zip(sources, right, strict=True))
+    path, out = write(tmp_path / "a.tsv", "en\tzh\n" + rows), tmp_path / "said.txt"
+    asked = ("translate", "evaluate", run, path, "--beam", 2, "-o", out)
+    said = translator.translate(sources, beam=2)
+    expected = Scorer(right, "zh").scores(said)
+    report = json.loads(heedful(*asked, "--json").stdout)
+    assert report["pairs"] == 2 and report["scores"] == pytest.approx(dict(expected))
+    assert "tok:zh" in report["signatures"]["bleu"] and out.read_text(encoding="utf-8").splitlines() == said
+    shown = heedful(*asked).stdout
+    assert f"chrf {expected['chrf']:6.2f}" in shown and "tok:zh" in shown and "2 pairs" in shown
+
+
+@pytest.mark.parametrize("option", [("--head", 9), ("--layer", 9)])
+def test_what_cannot_be_drawn_is_refused_before_the_work(run: Path, tmp_path: Path, option: tuple[str, int]) -> None:
+    out = tmp_path / "out.txt"
+    page = ("--alignments", tmp_path / "a.html", "-o", out)
+    done = heedful("translate", "run", run, plain(tmp_path / "a.txt"), *page, *option)
+    assert isinstance(done.exception, HeedfulError) and not out.exists()
+
+
+def test_a_ragged_table_is_refused_before_anything_is_said(run: Path, tmp_path: Path) -> None:
+    path = write(tmp_path / "a.tsv", "en\tzh\nthe cat\t猫\nthe dog\n")
+    done = heedful("translate", "run", run, path)
+    assert isinstance(done.exception, HeedfulError) and "another number of columns" in str(done.exception)
+    assert done.stdout == ""
+
+
+def test_models_of_the_other_kind_are_named(run: Path, tiny_folder: Path) -> None:
+    wrong = heedful("translate", "run", tiny_folder, given="the cat\n").exception
+    assert isinstance(wrong, HeedfulError) and "none that translates" in str(wrong)
+    other = heedful("embed", run, "-", "-o", "x.npy", given="the cat\n").exception
+    assert isinstance(other, HeedfulError) and "heedful translate run" in str(other)

@@ -264,3 +264,24 @@ def test_a_run_is_not_trained_over(train: Train, tmp_path: Path) -> None:
     assert "there is a run in this folder already" in refused(train(*given))
     assert "other settings" in refused(train(*TINY, "--budget", "2steps", "--resume"))
     assert train(*given, "--resume").exit_code == 0
+
+
+def test_two_texts_are_called_as_they_end(data: Path) -> None:
+    from heedful.cli.translate_plan import plan_of
+    from heedful.cli.translate_train import command as verb
+
+    files = ["--train", str(data / "train.en"), "--train", str(data / "train.zh"), "-o", "run"]
+    plan = plan_of(verb.make_context("train", [*files]).params)
+    assert plan.names == ("en", "zh") and plan.bleu_tokenizer == "zh"
+    named = plan_of(verb.make_context("train", [*files, "--target", "reply"]).params)
+    assert named.names == ("en", "reply")
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [(("--budget", "5"), "budget"), (("--bleu-tokenizer", "foo"), "'foo'"), (("--target", "en"), "the same column")],
+)
+def test_what_is_wrong_with_the_options_is_told_before_the_vocabulary_is_learned(
+    train: Train, option: tuple[str, str], said: str
+) -> None:
+    assert said in refused(train(*option, "--peek", 1))

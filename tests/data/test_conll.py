@@ -187,3 +187,10 @@ def test_words_are_those_of_the_tokenizer(text):
     library = wordpiece_tokenizer(vocabulary, lowercase=False, strip_accents=False)
     # No word has a piece, so each is one [UNK] that stands where the word does.
     assert list(tagged_from_text(text).spans) == library.encode(text, add_special_tokens=False).offsets
+
+
+def test_a_table_of_texts_is_not_taken_for_tags(tmp_path):
+    path = write(tmp_path, "a.tsv", "label\tsentence\n1\tA fine film.\n")
+    with pytest.raises(HeedfulError, match=r"the tag 'A fine film.' has spaces") as told:
+        read_tagged(path)
+    assert str(told.value.where).endswith("a.tsv:2") and "classify" in told.value.remedy

@@ -128,3 +128,9 @@ def test_files_without_pairs_are_refused(tmp_path: Path, content: str) -> None:
 def test_one_or_two_files_make_pairs(tmp_path: Path) -> None:
     with pytest.raises(HeedfulError, match="3 files do not make pairs"):
         read_pairs([tmp_path / "a", tmp_path / "b", tmp_path / "c"], "en", "de")
+
+
+def test_one_text_alone_is_told_to_have_another_side(tmp_path: Path) -> None:
+    path = write(tmp_path / "train.en", "A dog runs.\nA cat sleeps.\n")
+    with pytest.raises(HeedfulError, match="one text, and pairs have two sides"):
+        read_pairs([path], "source", "target")

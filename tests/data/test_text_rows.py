@@ -200,3 +200,16 @@ def test_plain_lines_without_labels(tmp_path):
 def test_empty_texts_are_kept(tmp_path):
     path = write(tmp_path, "a.tsv", "text\tlabel\n\t1\nx\t0\n")
     assert [row.text for row in read_text_rows(path, Columns()).examples] == ["", "x"]
+
+
+def test_a_column_is_not_both_text_and_label(tmp_path):
+    path = write(tmp_path, "a.tsv", "sentence\tlabel\nA film.\tgood\n")
+    with pytest.raises(HeedfulError, match="'sentence' cannot be both a text and the label"):
+        read_text_rows(path, Columns(label="sentence"))
+
+
+def test_semicolons_between_columns_are_named(tmp_path):
+    path = write(tmp_path, "a.csv", "id;text;label\n1;A film.;good\n")
+    with pytest.raises(HeedfulError, match="no column is known") as told:
+        read_text_rows(path, Columns())
+    assert "semicolons" in told.value.remedy

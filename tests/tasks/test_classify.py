@@ -34,6 +34,13 @@ def test_the_names_of_scores_are_told_beforehand() -> None:
     assert set(Regress.errors) < set(Regress.scores)
 
 
+def test_labels_that_mostly_occur_once_are_no_labels() -> None:
+    texts = [TextRow("", None, f"text {n}", f"a.tsv:{n + 2}") for n in range(30)]
+    with pytest.raises(HeedfulError, match="30 different labels in 30 rows"):
+        Classify.fit(texts)
+    assert len(Classify.fit(texts * 2).labels) == 30
+
+
 def test_a_single_label_is_refused() -> None:
     with pytest.raises(HeedfulError, match="only the label '9'"):
         Classify.fit(ROWS[1:])
