@@ -263,14 +263,14 @@ LAYERS = (("embeddings", "0"), *((f"layer {n}", str(n)) for n in range(3, 7)), (
 
 
 def _features(name: str, layers: str, *more: str) -> Run:
-    given = ("--features", layers, "--head", "bilstm", "--lstm-layers", "2", "--epochs", "3", "--limit", "3000")
+    given = ("--features", layers, "--head", "bilstm", "--lstm-layers", "2", "--epochs", "3", "--limit", "2500")
     return _conll(name, *given, *more, *ROUNDED)
 
 
 FEATURES = Experiment(
     "features",
     "Feature-based tagging: CoNLL-2003",
-    "Two-layer BiLSTM on states of the frozen all-MiniLM-L6-v2, first 3,000 training sentences, 3 epochs, learning "
+    "Two-layer BiLSTM on states of the frozen all-MiniLM-L6-v2, first 2,500 training sentences, 3 epochs, learning "
     "rate 1e-3, the last weights, products of training in bfloat16",
     [
         *(_features(name, layers) for name, layers in LAYERS),
