@@ -188,17 +188,17 @@ SQUAD = Experiment(
 
 def _choose(name: str, folder: str, suffix: str, epochs: int, *more: str) -> Run:
     train, dev = (f"{{data}}/{folder}/{part}.{suffix}" for part in ("train", "dev"))
-    given = ("choose", "--model", "{minilm}", "--train", train, "--dev", dev, "--epochs", str(epochs), "--keep", "last")
+    given = ("choose", "--model", "{minilm}", "--train", train, "--epochs", str(epochs), "--keep", "last")
     return Run(name, (*given, *more, *ROUNDED), dev, ("accuracy",))
 
 
 CHOICES = Experiment(
     "choices",
     "Choosing an ending: CODAH and DREAM",
-    "all-MiniLM-L6-v2, the last weights of 4 epochs (CODAH) and 1 (DREAM), products in bfloat16; chance is 0.25 for "
+    "all-MiniLM-L6-v2, the last weights of 3 epochs (CODAH) and 1 (DREAM), products in bfloat16; chance is 0.25 for "
     "CODAH and 0.33 for DREAM",
     [
-        _choose("CODAH", "codah", "jsonl", 4, "--batch-size", "16"),
+        _choose("CODAH", "codah", "jsonl", 3, "--batch-size", "16"),
         _choose("DREAM, first 1,500", "dream", "jsonl.gz", 1, "--limit", "1500", "--batch-size", "16"),
     ],
 )
