@@ -195,10 +195,10 @@ def _choose(name: str, folder: str, suffix: str, epochs: int, *more: str) -> Run
 CHOICES = Experiment(
     "choices",
     "Choosing an ending: CODAH and DREAM",
-    "all-MiniLM-L6-v2, the last weights of 3 epochs (CODAH) and 1 (DREAM), products in bfloat16; chance is 0.25 for "
+    "all-MiniLM-L6-v2, the last weights of 2 epochs (CODAH) and 1 (DREAM), products in bfloat16; chance is 0.25 for "
     "CODAH and 0.33 for DREAM",
     [
-        _choose("CODAH", "codah", "jsonl", 3, "--batch-size", "16"),
+        _choose("CODAH", "codah", "jsonl", 2, "--batch-size", "16"),
         _choose("DREAM, first 1,500", "dream", "jsonl.gz", 1, "--limit", "1500", "--batch-size", "16"),
     ],
 )
@@ -265,14 +265,14 @@ LAYERS = (("embeddings", "0"), *((f"layer {n}", str(n)) for n in (5, 6)), ("last
 
 
 def _features(name: str, layers: str, *more: str) -> Run:
-    given = ("--features", layers, "--head", "bilstm", "--lstm-layers", "2", "--epochs", "3", "--limit", "2500")
+    given = ("--features", layers, "--head", "bilstm", "--lstm-layers", "2", "--epochs", "2", "--limit", "2500")
     return _conll(name, *given, *more, *ROUNDED)
 
 
 FEATURES = Experiment(
     "features",
     "Feature-based tagging: CoNLL-2003",
-    "Two-layer BiLSTM on states of the frozen all-MiniLM-L6-v2, first 2,500 training sentences, 3 epochs, learning "
+    "Two-layer BiLSTM on states of the frozen all-MiniLM-L6-v2, first 2,500 training sentences, 2 epochs, learning "
     "rate 1e-3, the last weights, products of training in bfloat16",
     [
         *(_features(name, layers) for name, layers in LAYERS),
