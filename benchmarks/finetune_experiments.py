@@ -281,8 +281,6 @@ FEATURES = Experiment(
         *(_features(name, layers) for name, layers in LAYERS),
         _features("last four, sum", "-1,-2,-3,-4", "--combine", "sum"),
     ],
-    (
-        "The paper's order holds: the concatenation of the last four layers is best, then their sum, then single layers.",
-    ),
+    ("The paper's order holds: the last four layers concatenated are best, then their sum, then single layers.",),
 )
 EXPERIMENTS = {one.name: one for one in (GLUE, CONLL, SQUAD, CHOICES, CHINESE, TRANSFER, FEATURES)}
