@@ -1,4 +1,4 @@
-"""Options that all commands have which train."""
+"""Options that several of the commands have which train."""
 
 from __future__ import annotations
 
