@@ -1,8 +1,8 @@
 """Products in bfloat16: half the bits, and on processors that have them (AMX, AVX512-BF16, GPUs) about twice the speed.
 
 Products are rounded to 8 significant bits of 24, and so is what is computed from them before the next sum with float32:
-GELU, softmax, dropout. Weights, their gradients, Adam's moments, residual sums and losses stay in float32, and evaluation
-is in float32 altogether.
+GELU, softmax, dropout. Weights, their gradients, Adam's moments, residual sums and losses stay in float32, and
+evaluation is in float32 altogether.
 """
 
 from __future__ import annotations
