@@ -33,6 +33,20 @@ def progress_bar(title: str, total: int | None, unit: str) -> Iterator[Callable[
         yield advance
 
 
+@contextmanager
+def counting_bar(title: str, total: int | None, unit: str) -> Iterator[Callable[[int], None]]:
+    """A bar that is told how many more are done."""
+    done = 0
+    with progress_bar(title, total, unit) as advance:
+
+        def more(count: int) -> None:
+            nonlocal done
+            done += count
+            advance(done, done)
+
+        yield more
+
+
 def clock(seconds: float) -> str:
     """Seconds as h:mm:ss."""
     minutes, rest = divmod(round(seconds), 60)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any
 
 import click
 
 from heedful.atomic import atomic_file
-from heedful.cli.progress import progress_bar
+from heedful.cli.progress import counting_bar
+from heedful.cli.translate_file import one_line, tell_truncated
 from heedful.data.parallel import read_pairs
 from heedful.decoding import Beam
 from heedful.inference.load import load_translator
+from heedful.inference.translator import Translator
 from heedful.tasks.bleu_bootstrap import Bleu
 from heedful.tasks.translate_scores import Scorer, tokenizer_for
 
@@ -47,7 +48,7 @@ def evaluate_translations(options: Options) -> None:
     said = _translated([pair.source for pair in data.examples], translator, options)
     if options.output:
         with atomic_file(options.output) as file:
-            file.writelines(" ".join(text.splitlines()) + "\n" for text in said)
+            file.writelines(one_line(text) + "\n" for text in said)
     scores, signatures = scorer.scores(said), scorer.signatures
     _, low, high = Bleu(said, right, tokenizer).of(range(len(said)))
     if options.as_json:
@@ -59,18 +60,8 @@ def evaluate_translations(options: Options) -> None:
     click.echo(f"{len(said):,} pairs")
 
 
-def _translated(texts: list[str], translator: Any, options: Options) -> list[str]:
-    done = 0
-    with progress_bar("translating", len(texts), "texts") as advance:
-
-        def more(count: int) -> None:
-            nonlocal done
-            done += count
-            advance(done, done)
-
+def _translated(texts: list[str], translator: Translator, options: Options) -> list[str]:
+    with counting_bar("translating", len(texts), "texts") as more:
         found = list(translator.stream(texts, Beam(options.beam, options.length_penalty), advance=more))
-    cut = sum(one.truncated for one in found)
-    if cut:
-        limit = translator.folder.max_length
-        click.echo(f"warning: {cut:,} texts were longer than {limit} tokens and were cut", err=True)
+    tell_truncated(sum(one.truncated for one in found), translator)
     return [one.best for one in found]

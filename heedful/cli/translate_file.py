@@ -12,7 +12,7 @@ from pathlib import Path
 
 import click
 
-from heedful.cli.progress import progress_bar
+from heedful.cli.progress import counting_bar
 from heedful.cli.sink import sink
 from heedful.data.tables import RAGGED, column_named, ending, is_table, read_table, text_under
 from heedful.decoding import Beam, Sampling
@@ -92,11 +92,16 @@ def translate_file(options: Options) -> None:
     seconds = time.perf_counter() - start
     if options.alignments:
         _draw(translator, looked_at, count, options)
-    if truncated:
-        limit = translator.folder.max_length
-        click.echo(f"warning: {truncated:,} texts were longer than {limit} tokens and were cut", err=True)
+    tell_truncated(truncated, translator)
     if options.output:
         click.echo(f"{options.output}: {count:,} texts in {seconds:.1f} s ({count / seconds:,.1f} texts/s)", err=True)
+
+
+def tell_truncated(texts: int, translator: Translator) -> None:
+    """Say on standard error how many texts the model has not seen whole."""
+    if texts:
+        limit = translator.folder.max_length
+        click.echo(f"warning: {texts:,} texts were longer than {limit} tokens and were cut", err=True)
 
 
 def _typed() -> Iterator[str]:
@@ -135,12 +140,13 @@ def _lines(one: Translated, number: int, options: Options) -> str:
         found = {"text": one.text, "translations": [asdict(translation) for translation in one.translations]}
         return json.dumps(found, ensure_ascii=False) + "\n"
     if options.n_best == 1:
-        return _one_line(one.best) + "\n"
-    listed = (f"{number}\t{found.score:.4f}\t{_one_line(found.text)}\n" for found in one.translations)
+        return one_line(one.best) + "\n"
+    listed = (f"{number}\t{found.score:.4f}\t{one_line(found.text)}\n" for found in one.translations)
     return "".join(listed)
 
 
-def _one_line(text: str) -> str:
+def one_line(text: str) -> str:
+    """A text without line ends."""
     return " ".join(text.splitlines())
 
 
@@ -164,12 +170,5 @@ def _bar(options: Options) -> Iterator[Callable[[int], None]]:
         return
     path = None if options.input is None else Path(options.input)
     countable = path is not None and path.is_file() and ending(path) != ".csv"
-    done = 0
-    with progress_bar("translating", count_texts(path) if path and countable else None, "texts") as advance:
-
-        def more(count: int) -> None:
-            nonlocal done
-            done += count
-            advance(done, done)
-
+    with counting_bar("translating", count_texts(path) if path and countable else None, "texts") as more:
         yield more
