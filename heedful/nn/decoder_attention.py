@@ -9,11 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import torch.nn.functional as F
 from torch import Tensor, nn
 
-from heedful.nn.attention import attend
-from heedful.nn.dropout import drop
+from heedful.nn.attention import attention_weights, mix
 from heedful.nn.ragged import Layout
 
 
@@ -74,7 +72,7 @@ class DecoderSelfAttention(nn.Module):
             free = slice(past.keys.shape[2] - layout.longest, None)
             past.keys[:, :, free], past.values[:, :, free] = key, value
             key, value = past
-        mixed = _mix(query, key, value, visible, self.dropout if self.training else 0.0)
+        mixed = mix(query, key, value, visible, self.dropout if self.training else 0.0)
         return self.out(_joined(mixed, layout))  # type: ignore[no-any-return]
 
 
@@ -97,25 +95,18 @@ class EncoderDecoderAttention(nn.Module):
     def forward(self, x: Tensor, layout: Layout, memory: KeyValues, visible: Tensor | None) -> Tensor:
         """(N, D) -> (N, D); `visible` is that of the memory."""
         (query,) = _heads(layout.pad(self.query(x)), 1, self.heads)
-        mixed = _mix(query, *memory, visible, self.dropout if self.training else 0.0)
+        mixed = mix(query, *memory, visible, self.dropout if self.training else 0.0)
         return self.out(_joined(mixed, layout))  # type: ignore[no-any-return]
 
     def weights(self, x: Tensor, layout: Layout, memory: KeyValues, visible: Tensor | None) -> Tensor:
         """How much each position looks at each of the memory, (B, H, T, S), by the written-out formula."""
         (query,) = _heads(layout.pad(self.query(x)), 1, self.heads)
-        return attend(query, *memory, visible)[1]
+        return attention_weights(query, memory.keys, visible)
 
 
 def _heads(block: Tensor, parts: int, heads: int) -> tuple[Tensor, ...]:
     """(B, T, parts · H · d) -> so many (B, H, T, d)."""
     return block.view(*block.shape[:2], parts, heads, -1).permute(2, 0, 3, 1, 4).unbind(0)
-
-
-def _mix(query: Tensor, key: Tensor, value: Tensor, visible: Tensor | None, dropout: float) -> Tensor:
-    if dropout and query.device.type == "cpu":
-        # torch's fast kernel cannot drop anything on a CPU; what it does instead is slower than writing it out.
-        return drop(attend(query, key, value, visible)[1], dropout) @ value
-    return F.scaled_dot_product_attention(query, key, value, attn_mask=visible, dropout_p=dropout)
 
 
 def _joined(mixed: Tensor, layout: Layout) -> Tensor:

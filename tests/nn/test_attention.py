@@ -6,7 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from heedful.nn.attention import attend, causal_visible, padding_visible
+from heedful.nn.attention import attend, causal_visible, mix, padding_visible
 
 
 def random_qkv(*shape: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -54,3 +54,17 @@ def test_the_future_does_not_reach_the_past() -> None:
     key[4:], value[4:] = 7.0, 7.0
     after, _ = attend(query, key, value, causal_visible(6))
     assert torch.equal(before[:4], after[:4]) and not torch.equal(before[4:], after[4:])
+
+
+@pytest.mark.parametrize("visible", [None, causal_visible(7)])
+@pytest.mark.parametrize(("kind", "error"), [(torch.float32, 1e-6), (torch.bfloat16, 0.03)])
+def test_the_fast_way_is_the_written_one(visible: torch.Tensor | None, kind: torch.dtype, error: float) -> None:
+    found, right = ([x.clone().requires_grad_() for x in random_qkv(3, 2, 7, 8)] for _ in range(2))
+    rounded = mix(*(x.to(kind) for x in found), visible)
+    exact = attend(*right, visible)[0]
+    assert rounded.dtype == kind
+    torch.testing.assert_close(rounded.float(), exact, atol=error, rtol=error)
+    rounded.float().square().sum().backward()
+    exact.square().sum().backward()
+    for mine, own in zip(found, right, strict=True):
+        torch.testing.assert_close(mine.grad, own.grad, atol=error * 3, rtol=error * 3)
