@@ -19,6 +19,7 @@ from heedful.decoding import Beam, Sampling
 from heedful.errors import HeedfulError
 from heedful.inference.load import load_translator
 from heedful.inference.translator import TEXTS_PER_CHUNK, Translated, Translator
+from heedful.models.transformer import TransformerConfig
 from heedful.text.documents import count_texts, read_lines
 from heedful.views.alignments import Matrix, write_alignments
 
@@ -154,12 +155,21 @@ def _draw(translator: Translator, chosen: list[Translated], count: int, options:
     assert options.alignments is not None
     texts, said = [one.text for one in chosen], [one.best for one in chosen]
     found = translator.alignments(texts, said, options.layer, options.head) if chosen else []
-    whose = "the mean of all heads" if options.head is None else f"head {options.head}"
-    about = f"Decoder layer {options.layer}, {whose}."
     matrices = (Matrix(one.source, one.target, one.weights.tolist()) for one in found)
-    write_alignments(options.alignments, " → ".join(translator.folder.names), about, matrices)
+    write_alignments(options.alignments, " → ".join(translator.folder.names), _whose(translator, options), matrices)
     some = f" ({len(chosen):,} of {count:,} texts)" if len(chosen) < count else ""
     click.echo(f"alignments: {options.alignments}{some}", err=True)
+
+
+def _whose(translator: Translator, options: Options) -> str:
+    """Which attention of the decoder is drawn; an RNN has only one."""
+    config = translator.folder.model.config
+    if not isinstance(config, TransformerConfig):
+        return "The decoder's attention."
+    layers = config.decoder_layers
+    number = options.layer if options.layer > 0 else layers + 1 + options.layer
+    heads = "the mean of all heads" if options.head is None else f"head {options.head}"
+    return f"Decoder layer {number} of {layers}, {heads}."
 
 
 @contextmanager

@@ -15,13 +15,13 @@ from heedful.data.bitext import Limits
 from heedful.data.tables import ending
 from heedful.errors import HeedfulError
 from heedful.models.seq2seq_config import Seq2SeqConfig
-from heedful.models.transformer import TransformerConfig
+from heedful.models.transformer import OF_THE_PAPER, TransformerConfig
 from heedful.tasks.translate import Forcing
 from heedful.tasks.translate_scores import check_tokenizer, tokenizer_for
 from heedful.training.schedule import transformer_peak
 from heedful.training.training_config import TrainingConfig
 
-RATE = 1e-3
+RATE, RATE_OF_LARGE = 2e-3, 1e-3
 SAME = (
     *("train", "dev", "limit", "tokenizer", "vocab_size", "separate", "encoder"),
     *("batch_size", "label_smoothing", "epochs", "budget", "average", "beam"),
@@ -47,7 +47,7 @@ class Plan:
     encoder_rate: float = 5e-5  # which has a learning rate of its own
     transformer: TransformerConfig | None = None  # one of the two
     seq2seq: Seq2SeqConfig | None = None
-    batch_size: int = 4096
+    batch_size: int = 2048
     label_smoothing: float = 0.1
     epochs: float = 20.0
     budget: str | None = None  # instead of epochs
@@ -116,7 +116,7 @@ def plan_of(options: Mapping[str, Any]) -> Plan:
         bleu_tokenizer=check_tokenizer(options["bleu_tokenizer"] or tokenizer_for(target)),
         training=TrainingConfig(
             steps=1,
-            learning_rate=options["learning_rate"] or RATE,
+            learning_rate=options["learning_rate"] or (RATE_OF_LARGE if options["size"] in OF_THE_PAPER else RATE),
             beta2=0.98,
             eps=1e-9,
             warmup=options["warmup"],

@@ -17,7 +17,6 @@ C = TypeVar("C", TransformerConfig, Seq2SeqConfig)
 MODELS = ("transformer", "attention", "rnn")
 # Small models learn small data by heart unless much is dropped; the paper's sizes are for large data.
 DROPOUT, DROPOUT_OF_LARGE = 0.3, 0.1
-LARGE = ("base", "big")
 
 
 @dataclass(frozen=True)
@@ -63,7 +62,7 @@ def _recurrent(asked: Asked, source: int, target: int, joint: bool) -> Seq2SeqCo
 
 
 def _with_fields(config: C, asked: Asked) -> C:
-    usual = DROPOUT_OF_LARGE if asked.size in LARGE else DROPOUT
+    usual = DROPOUT_OF_LARGE if asked.size in transformer.OF_THE_PAPER else DROPOUT
     config = replace(config, dropout=usual if asked.dropout is None else asked.dropout)
     settings = parse_settings(asked.fields, type(config), "decoder_layers=4")
     return from_mapping(type(config), {**to_mapping(config), **settings}, "--set")

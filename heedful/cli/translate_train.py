@@ -44,7 +44,12 @@ SHARE = click.FloatRange(0, 1, max_open=True)
 @click.option("--max-ratio", default=9.0, show_default=True, type=float, help="Leave out more unequal pairs.")
 @click.option("--epochs", default=20.0, show_default=True, type=float)
 @click.option("--budget", help="30m, 2h or 20000steps instead of epochs.")
-@click.option("--learning-rate", "--lr", type=POSITIVE, help="[default: 1e-3; the paper's for inverse_sqrt]")
+@click.option(
+    "--learning-rate",
+    "--lr",
+    type=POSITIVE,
+    help="[default: 2e-3; 1e-3 for base and big; the paper's for inverse_sqrt]",
+)
 @click.option("--warmup", default=0.1, show_default=True, type=float, help="Share of the steps, or steps from 1 on.")
 @click.option(
     "--schedule",
@@ -60,7 +65,7 @@ SHARE = click.FloatRange(0, 1, max_open=True)
 @click.option(
     "--forcing", default="1", show_default=True, help="An RNN's teacher forcing: a share, or 1:0.5 over time."
 )
-@click.option("--batch-size", default=4096, show_default=True, type=AT_LEAST_ONE, help="Tokens of both sides.")
+@click.option("--batch-size", default=2048, show_default=True, type=AT_LEAST_ONE, help="Tokens of both sides.")
 @portions_option
 @precision_option
 @click.option("--seed", default=1, show_default=True, type=click.IntRange(min=0))

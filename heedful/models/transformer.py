@@ -86,7 +86,8 @@ class TransformerConfig:
         return LayerShape(self.width, self.heads, self.inner, self.pre_norm, *rates, self.layer_norm_eps)
 
 
-# Layers on each side, width, heads, width inside the feed-forward: tiny, small and medium for small data.
+# Layers on each side, width, heads, width inside the feed-forward: tiny, small and medium for small data, which are
+# pre-norm because that takes higher learning rates; base and big are the paper's.
 SIZES = {
     "tiny": (4, 128, 4, 256),
     "small": (3, 256, 4, 1024),
@@ -94,6 +95,7 @@ SIZES = {
     "base": (6, 512, 8, 2048),
     "big": (6, 1024, 16, 4096),
 }
+OF_THE_PAPER = ("base", "big")
 
 
 def sized(size: str, source_vocab_size: int, target_vocab_size: int, share: bool = True) -> TransformerConfig:
@@ -101,7 +103,8 @@ def sized(size: str, source_vocab_size: int, target_vocab_size: int, share: bool
     if size not in SIZES:
         raise HeedfulError(f"no Transformer size is called {size!r}", remedy=f"choose one of {', '.join(SIZES)}")
     layers, width, heads, inner = SIZES[size]
-    return TransformerConfig(source_vocab_size, target_vocab_size, share, layers, layers, width, heads, inner)
+    shape = (layers, layers, width, heads, inner)
+    return TransformerConfig(source_vocab_size, target_vocab_size, share, *shape, pre_norm=size not in OF_THE_PAPER)
 
 
 def with_bert(config: TransformerConfig, bert: BertConfig) -> TransformerConfig:
