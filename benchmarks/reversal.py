@@ -61,11 +61,11 @@ class Run:
 
 
 SHORT = [
-    Run("decoder 1", 3, 6, 4000),
-    Run("decoder 2", 3, 6, 4000),
-    Run("decoder 3", 3, 10, 5000),
-    Run("attention", 3, 10, 3000),
-    Run("Transformer", 3, 10, 3000),
+    Run("decoder 1", 3, 6, 1500),
+    Run("decoder 2", 3, 6, 1500),
+    Run("decoder 3", 3, 10, 2500),
+    Run("attention", 3, 10, 1500),
+    Run("Transformer", 3, 10, 2000),
 ]
 LONG = [Run("decoder 3", 3, 50, 3000), Run("attention", 3, 50, 3000), Run("Transformer", 3, 50, 3000)]
 

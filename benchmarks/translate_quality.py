@@ -25,7 +25,9 @@ from results_file import RESULTS, Table, write_results
 
 import heedful
 from heedful.atomic import atomic_file
+from heedful.checkpoints.translation_folder import load_translation
 from heedful.data.parallel import read_pairs
+from heedful.inference.load import model_path
 from heedful.tasks.bleu_bootstrap import Bleu
 from heedful.tasks.translate_scores import Scorer, tokenizer_for
 
@@ -102,8 +104,8 @@ def measured(run: Run, work: Path) -> dict[str, Any]:
     data = ("--train", str(train), "--dev", str(dev), "-o", str(folder), "--resume", "--precision", "bfloat16")
     subprocess.run([sys.executable, "-m", "heedful", "translate", "train", *data, *given], check=True)
     pairs = read_pairs([test], run.source, run.target).examples
-    model = heedful.load(folder)
-    said = model.translate([pair.source for pair in pairs], beam=BEAM)
+    trained = load_translation(model_path(folder)).model
+    said = heedful.load(folder).translate([pair.source for pair in pairs], beam=BEAM)
     right, tokenizer = [pair.target for pair in pairs], tokenizer_for(run.target)
     scorer = Scorer(right, tokenizer)
     scores = scorer.scores(said)
@@ -119,7 +121,7 @@ def measured(run: Run, work: Path) -> dict[str, Any]:
         "signatures": dict(scorer.signatures),
         "minutes": round(timing["wall"] / 60, 1),
         "threads": int(os.environ.get("OMP_NUM_THREADS") or os.cpu_count() or 1),
-        "parameters": sum(p.numel() for p in model.folder.model.parameters()),
+        "parameters": sum(p.numel() for p in trained.parameters()),
         "command": "heedful translate train " + " ".join(given),
     }
 
