@@ -37,7 +37,6 @@ from heedful.views.svg import Curve, line_chart
 START, END = 2, 3
 SYMBOLS = range(4, 14)
 VOCABULARY = SYMBOLS.stop
-BATCH = 128  # sequences
 TESTED = 500  # held-out sequences of each run, and of each length
 LENGTHS = range(5, 51, 5)
 REPORT_EVERY = 250
@@ -58,6 +57,7 @@ class Run:
     shortest: int
     longest: int
     steps: int
+    batch: int = 128  # sequences
 
 
 SHORT = [
@@ -67,7 +67,7 @@ SHORT = [
     Run("attention", 3, 10, 1500),
     Run("Transformer", 3, 10, 2000),
 ]
-LONG = [Run("decoder 3", 3, 50, 3000), Run("attention", 3, 50, 3000), Run("Transformer", 3, 50, 3000)]
+LONG = [Run(model, 3, 50, 1500, 64) for model in ("decoder 3", "attention", "Transformer")]
 
 
 def main() -> None:
@@ -150,7 +150,7 @@ def trained(run: Run) -> Seq2Seq | Transformer:
         rate = peak * min((step + 1) / 100, 0.5 + 0.5 * math.cos(math.pi * step / run.steps))
         for group in optimizer.param_groups:
             group["lr"] = rate
-        batch = [drawn(rng, rng.randint(run.shortest, run.longest), held_out=False) for _ in range(BATCH)]
+        batch = [drawn(rng, rng.randint(run.shortest, run.longest), held_out=False) for _ in range(run.batch)]
         bitext = lay_out(*framed(sorted(batch, key=len, reverse=True)))
         loss = F.cross_entropy(model.logits(model(bitext)), bitext.labels)
         optimizer.zero_grad()
@@ -190,7 +190,15 @@ def write(path: Path, done: Sequence[dict[str, Any]]) -> None:
         f"greedy search gets right from the first to the last symbol, of {TESTED} each",
         tables=[
             Table(
-                ["model", "trained on lengths", "parameters", "steps", "seconds", "exact on these lengths"],
+                [
+                    "model",
+                    "trained on lengths",
+                    "parameters",
+                    "steps",
+                    "sequences a step",
+                    "seconds",
+                    "exact on these lengths",
+                ],
                 [_summary(one) for one in done],
             ),
             Table(
@@ -222,7 +230,8 @@ def _name(one: dict[str, Any]) -> list[str]:
 
 
 def _summary(one: dict[str, Any]) -> list[Any]:
-    return [*_name(one), one["parameters"], one["run"]["steps"], one["seconds"], f"{one['exact']:.1%}"]
+    run = Run(**one["run"])
+    return [*_name(one), one["parameters"], run.steps, run.batch, one["seconds"], f"{one['exact']:.1%}"]
 
 
 if __name__ == "__main__":
