@@ -16,7 +16,6 @@ import json
 import math
 import random
 import sys
-import time
 import zlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -93,16 +92,13 @@ def earlier(path: Path) -> dict[Run, dict[str, Any]]:
 
 def measured(run: Run) -> dict[str, Any]:
     """Train and test."""
-    started = time.perf_counter()
     model = trained(run)
-    seconds = time.perf_counter() - started
     rng = random.Random(1)
     mixed = [drawn(rng, rng.randint(run.shortest, run.longest), held_out=True) for _ in range(TESTED)]
     by_length = {n: exact(model, [drawn(rng, n, held_out=True) for _ in range(TESTED)]) for n in LENGTHS}
     return {
         "run": asdict(run),
         "parameters": sum(p.numel() for p in model.parameters()),
-        "seconds": round(seconds),
         "exact": exact(model, mixed),
         "by_length": {str(n): share for n, share in by_length.items()},
     }
@@ -196,7 +192,6 @@ def write(path: Path, done: Sequence[dict[str, Any]]) -> None:
                     "parameters",
                     "steps",
                     "sequences a step",
-                    "seconds",
                     "exact on these lengths",
                 ],
                 [_summary(one) for one in done],
@@ -231,7 +226,7 @@ def _name(one: dict[str, Any]) -> list[str]:
 
 def _summary(one: dict[str, Any]) -> list[Any]:
     run = Run(**one["run"])
-    return [*_name(one), one["parameters"], run.steps, run.batch, one["seconds"], f"{one['exact']:.1%}"]
+    return [*_name(one), one["parameters"], run.steps, run.batch, f"{one['exact']:.1%}"]
 
 
 if __name__ == "__main__":

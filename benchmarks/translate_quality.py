@@ -63,7 +63,7 @@ RUNS = [
     Run("attention, en→de", "en", "de", 20, (*RECURRENT, "--model", "attention")),
     *(
         Run(f"decoder {n}, en→de", "en", "de", minutes, (*RECURRENT, "--model", "rnn", "--decoder", str(n)))
-        for n, minutes in ((3, 20), (2, 6), (1, 6))
+        for n, minutes in ((3, 20), (2, 4), (1, 4))
     ),
     Run(
         "Transformer small post-norm, de→en",
