@@ -44,6 +44,11 @@ RECURRENT = (64, 256)
 TRANSFORMER = (128, 512)
 RATES = {"Transformer": 1e-3}
 RATE = 2e-3
+SEEN = (
+    "What is seen: every decoder learns the short task, and none goes beyond the lengths it has seen. Trained on 3 to "
+    "50 symbols, the RNN that has to put the whole sequence into one vector gets hardly any of 20 symbols right; with "
+    "attention, and in the Transformer, nearly all are right up to 40."
+)
 
 Words = tuple[int, ...]
 
@@ -201,7 +206,7 @@ def write(path: Path, done: Sequence[dict[str, Any]]) -> None:
                 [[*_name(one), *(f"{share:.1%}" for share in one["by_length"].values())] for one in done],
             ),
         ],
-        remarks=[f"![Exact match by length]({RESULTS.name}/{picture.name})"],
+        remarks=[SEEN, f"![Exact match by length]({RESULTS.name}/{picture.name})"],
         more={"runs": list(done)},
     )
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from heedful.checkpoints.ctranslate2_export import export_ctranslate2
+from heedful.checkpoints.ctranslate2_export import ctranslate2_vocabulary, export_ctranslate2
 from heedful.checkpoints.translation_folder import TranslationFolder, load_translation
 from heedful.inference.load import model_path
 from heedful.text.sides import Symbols
@@ -87,12 +87,15 @@ def _ctranslate2(model: Path, scratch: Path, workers: int, threads: int) -> Tran
     engine = ctranslate2.Translator(
         str(scratch / "model"), compute_type="float32", inter_threads=workers, intra_threads=threads
     )
-    numbers = {piece: number for number, piece in enumerate(folder.sides.target.vocabulary)}
+    config = folder.model.config
+    pieces = ctranslate2_vocabulary(folder.sides.source, config.source_vocab_size)
+    said = ctranslate2_vocabulary(folder.sides.target, config.target_vocab_size)
+    numbers = {piece: number for number, piece in enumerate(said)}
 
     def translate(texts: Sequence[str]) -> list[str]:
         encodings = folder.sides.source.encode_batch(texts, offsets=False)
         found = engine.translate_batch(
-            [encoding.tokens[1:-1] for encoding in encodings],
+            [[pieces[number] for number in encoding.ids[1:-1]] for encoding in encodings],
             beam_size=BEAM,
             length_penalty=1.0,
             max_batch_size=CT2_TOKENS,

@@ -29,6 +29,12 @@ BEAM = 5
 UP_TO = (8, 10, 12, 15, 19, 99)  # words of a source, by which single sentences are put together
 JOINED = (1, 2, 3, 4)
 Pair = tuple[str, str]
+SEEN = (
+    "What is seen: the RNN without attention loses 10 points from 7 to 17 words, the other two 4; at 23 words (44 "
+    "pairs) all fall. Joined sentences are hard for all three, most for the RNN without attention: where two are "
+    "joined it keeps 47 % of its BLEU, the one with attention 57 %, the Transformer 59 %. Of the 29,000 sources they "
+    "have learned from, 13 hold two sentences, and the longest has 37 words."
+)
 
 
 def main() -> None:
@@ -94,7 +100,7 @@ def write(path: Path, measured: Mapping[str, Mapping[str, Sequence[Mapping[str, 
         "BLEU on Multi30k's test_2016_flickr, en→de, by the words of the source, with 95 % bootstrap intervals; a beam "
         f"of {BEAM}. Joined sentences are longer than those the models have learned from",
         [_table(heading, models) for heading, models in measured.items()],
-        [f"![BLEU by source length]({RESULTS.name}/{picture.name})"],
+        [SEEN, f"![BLEU by source length]({RESULTS.name}/{picture.name})"],
         "NAME=RUN …",
         {"measured": measured},
     )

@@ -129,7 +129,9 @@ def test_alignments_are_drawn(run: Path, tiny_translators: dict[str, Path], tmp_
     assert done.exit_code == 0 and "looks.html" in done.stderr
     html = page.read_text(encoding="utf-8")
     assert "en → zh" in html and "layer 1 of 2, head 2" in html and html.count("<figure") >= 1 and "爱" in html
-    recurrent = heedful("translate", "run", tiny_translators["attention"], path, "--alignments", page, "--max-length", 8)
+    recurrent = heedful(
+        "translate", "run", tiny_translators["attention"], path, "--alignments", page, "--max-length", 8
+    )
     assert recurrent.exit_code == 0 and "The decoder&#x27;s attention" in page.read_text(encoding="utf-8")
     failed = heedful("translate", "run", run, path, "--alignments", page, "--head", 9, "--max-length", 8)
     assert isinstance(failed.exception, HeedfulError)
