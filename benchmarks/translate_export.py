@@ -79,7 +79,9 @@ def exported(run: Path, texts: Sequence[str]) -> Said:
     with tempfile.TemporaryDirectory() as scratch:
         export_ctranslate2(folder, Path(scratch) / "model")
         engine = ctranslate2_module().Translator(str(Path(scratch) / "model"), compute_type="float32")
-    found = engine.translate_batch(sources, beam_size=1, length_penalty=0, return_scores=True, max_batch_size=64)
+    # Its default least length of 1 suppresses the end symbol in the first step, which changes the probabilities there.
+    asked = {"beam_size": 1, "length_penalty": 0, "min_decoding_length": 0, "max_batch_size": 64}
+    found = engine.translate_batch(sources, return_scores=True, **asked)
     return [(folder.sides.target.decode([numbers[p] for p in one.hypotheses[0]]), one.scores[0]) for one in found]
 
 
