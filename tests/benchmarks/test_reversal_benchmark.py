@@ -16,9 +16,9 @@ Script = Callable[[str], ModuleType]
 @pytest.fixture
 def reversal(script: Script, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     module = script("reversal")
-    monkeypatch.setattr(module, "SHORT", [module.Run("decoder 1", 3, 4, 2), module.Run("Transformer", 3, 5, 2)])
-    monkeypatch.setattr(module, "LONG", [module.Run("attention", 3, 6, 1)])
-    for name, value in {"BATCH": 4, "TESTED": 6, "LENGTHS": range(3, 6, 2)}.items():
+    monkeypatch.setattr(module, "SHORT", [module.Run("decoder 1", 3, 4, 2, 4), module.Run("Transformer", 3, 5, 2, 4)])
+    monkeypatch.setattr(module, "LONG", [module.Run("attention", 3, 6, 1, 4)])
+    for name, value in {"TESTED": 6, "LENGTHS": range(3, 6, 2)}.items():
         monkeypatch.setattr(module, name, value)
     return module
 
