@@ -102,7 +102,7 @@ def write(path: Path, measured: Mapping[str, Mapping[str, Sequence[Mapping[str, 
         [_table(heading, models) for heading, models in measured.items()],
         [SEEN, f"![BLEU by source length]({RESULTS.name}/{picture.name})"],
         "NAME=RUN …",
-        {"measured": measured},
+        {"runs": measured},
     )
 
 
