@@ -19,7 +19,7 @@ from heedful.decoding import Beam, Sampling
 from heedful.errors import HeedfulError
 from heedful.inference.load import load_translator
 from heedful.inference.translator import TEXTS_PER_CHUNK, Translated, Translator
-from heedful.models.transformer import TransformerConfig
+from heedful.models.transformer import Transformer
 from heedful.text.documents import count_texts, read_lines
 from heedful.views.alignments import Matrix, write_alignments
 
@@ -163,13 +163,11 @@ def _draw(translator: Translator, chosen: list[Translated], count: int, options:
 
 def _whose(translator: Translator, options: Options) -> str:
     """Which attention of the decoder is drawn; an RNN has only one."""
-    config = translator.folder.model.config
-    if not isinstance(config, TransformerConfig):
+    model = translator.folder.model
+    if not isinstance(model, Transformer):
         return "The decoder's attention."
-    layers = config.decoder_layers
-    number = options.layer if options.layer > 0 else layers + 1 + options.layer
     heads = "the mean of all heads" if options.head is None else f"head {options.head}"
-    return f"Decoder layer {number} of {layers}, {heads}."
+    return f"Decoder layer {model.layer_number(options.layer)} of {model.config.decoder_layers}, {heads}."
 
 
 @contextmanager

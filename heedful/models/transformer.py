@@ -186,7 +186,7 @@ class Transformer(nn.Module):
 
         Layers are numbered 1 … L, or -1 … -L from the last one; heads 0 … H - 1.
         """
-        number = self._layer_number(layer)
+        number = self.layer_number(layer)
         if head is not None and not 0 <= head < self.config.heads:
             raise HeedfulError(f"there is no head {head}", remedy=f"the heads are 0 … {self.config.heads - 1}")
         weights = self.decoder.alignment(*self._teacher_forced(bitext), number)  # (B, H, T, S)
@@ -216,7 +216,8 @@ class Transformer(nn.Module):
         view = View(layout, causal_visible(layout.longest).to(target.ids.device))
         return self.target(target.ids, target.positions), view, self.encode(bitext.source)
 
-    def _layer_number(self, layer: int) -> int:
+    def layer_number(self, layer: int) -> int:
+        """A decoder layer by its number from 1 on, where it may be counted from the end: -1 is the last."""
         last = self.config.decoder_layers
         number = layer + last + 1 if layer < 0 else layer
         if not 1 <= number <= last:
