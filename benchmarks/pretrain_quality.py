@@ -29,6 +29,7 @@ from heedful.data.corpus import Corpus
 from heedful.data.source import held_out_portions
 from heedful.models.bert import BertForPretraining
 from heedful.tasks.pretraining import evaluate
+from heedful.training.process import prepare_process
 from heedful.training.schedule import rate_factor
 
 WARM_UP, MEASURED = 4, 10
@@ -65,7 +66,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=30)
     parser.add_argument("--name", default="pretrain_quality", help="of the JSON file in docs/results")
     a = parser.parse_args()
-    torch.set_flush_denormal(True)
+    prepare_process()
     plan = read_toml(Plan, a.run / "config.toml")
     corpus = Corpus.open(plan.corpus)
     trial = Reference(plan, corpus)

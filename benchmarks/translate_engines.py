@@ -30,8 +30,37 @@ def heedful(model: Path, scratch: Path) -> Translate:
     return lambda texts: translator.translate(texts, beam=BEAM)
 
 
-def transformers(model: Path, scratch: Path) -> Translate:
-    """`generate` of transformers' Marian, sentences sorted by length; it stops as soon as the others do."""
+def transformers_sorted(model: Path, scratch: Path) -> Translate:
+    """`generate` on sentences sorted by length."""
+    return _generate(model, by_length=True)
+
+
+def transformers_in_order(model: Path, scratch: Path) -> Translate:
+    """`generate` on sentences as they come, which is what a pipeline of transformers does."""
+    return _generate(model, by_length=False)
+
+
+def ctranslate2_workers(model: Path, scratch: Path) -> Translate:
+    """CTranslate2 with a worker on each core."""
+    return _ctranslate2(model, scratch, CORES, 1)
+
+
+def ctranslate2_threads(model: Path, scratch: Path) -> Translate:
+    """CTranslate2 with one worker on all cores."""
+    return _ctranslate2(model, scratch, 1, CORES)
+
+
+ENGINES = {
+    "heedful": heedful,
+    "transformers (sorted)": transformers_sorted,
+    "transformers (in order)": transformers_in_order,
+    "ctranslate2 (workers)": ctranslate2_workers,
+    "ctranslate2 (threads)": ctranslate2_threads,
+}
+
+
+def _generate(model: Path, by_length: bool) -> Translate:
+    """`generate` of transformers' Marian; it stops as soon as the others do."""
     from marian import marian_of, with_weights
 
     folder, symbols = _folder(model)
@@ -39,11 +68,11 @@ def transformers(model: Path, scratch: Path) -> Translate:
 
     def translate(texts: Sequence[str]) -> list[str]:
         ids = [encoding.ids for encoding in folder.sides.source.encode_batch(texts)]
-        order = sorted(range(len(ids)), key=lambda i: -len(ids[i]))
+        order = sorted(range(len(ids)), key=lambda i: -len(ids[i]) if by_length else 0)
         said: dict[int, str] = {}
         for start in range(0, len(order), HF_BATCH):
             numbers = order[start : start + HF_BATCH]
-            longest = len(ids[numbers[0]])
+            longest = max(len(ids[i]) for i in numbers)
             block = torch.tensor([ids[i] + [0] * (longest - len(ids[i])) for i in numbers])
             with torch.inference_mode():
                 found = theirs.generate(
@@ -59,24 +88,6 @@ def transformers(model: Path, scratch: Path) -> Translate:
         return [said[i] for i in range(len(texts))]
 
     return translate
-
-
-def ctranslate2_workers(model: Path, scratch: Path) -> Translate:
-    """CTranslate2 with a worker on each core."""
-    return _ctranslate2(model, scratch, CORES, 1)
-
-
-def ctranslate2_threads(model: Path, scratch: Path) -> Translate:
-    """CTranslate2 with one worker on all cores."""
-    return _ctranslate2(model, scratch, 1, CORES)
-
-
-ENGINES = {
-    "heedful": heedful,
-    "transformers": transformers,
-    "ctranslate2 (workers)": ctranslate2_workers,
-    "ctranslate2 (threads)": ctranslate2_threads,
-}
 
 
 def _ctranslate2(model: Path, scratch: Path, workers: int, threads: int) -> Translate:

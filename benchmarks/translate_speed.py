@@ -6,12 +6,11 @@
 RUN is a trained Transformer (post-norm, sinusoidal positions), whose size, tokenizers and, to decode, weights are
 used by all. Run it on an idle machine.
 
-train   Steps on Multi30k by our trainer on flat batches and by MarianMTModel on the same batches padded, in turns: the
-        same size, dropout, label smoothing, clipping and denormal setting, fused AdamW on both sides; then both with
-        products in bfloat16. Batches are made before the clock starts. The figure is the median over rounds of the
-        ratio of tokens per second.
-decode  The test set by a beam of 5 with the same weights, each engine in a process of its own, asked in random order
-        in each round; and its sentences one by one.
+train   Steps on Multi30k, see translate_trainers.py, in float32 and with products in bfloat16. The figure is the median
+        over rounds of the ratio of tokens per second.
+decode  The test set by a beam of 5 with the same weights, and its sentences one by one.
+
+Each engine and trainer has a process of its own, and all are asked in random order in each round.
 """
 
 from __future__ import annotations
@@ -21,35 +20,26 @@ import os
 import random
 import statistics
 import sys
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import get_args
 
 import numpy as np
-import torch
-import torch.nn.functional as F
-from engine_process import processes
-from marian import marian_of, padded
+from engine_process import EngineProcess, processes
 from materials import multi30k
 from results_file import RESULTS, Table, write_results
 from translate_engines import BEAM, ENGINES
+from translate_trainers import TRAINERS, random_batches, sorted_batches
 
 from heedful.checkpoints.translation_folder import TranslationFolder, load_translation
 from heedful.data.bitext import Limits, encode_pairs
-from heedful.data.bitext_source import BitextPortion, BitextSource
 from heedful.data.parallel import read_pairs
 from heedful.inference.load import model_path
-from heedful.models.transformer import Transformer, initialise_transformer
-from heedful.tasks.translate import TranslationObjective
-from heedful.text.sides import Symbols
-from heedful.training.distributed import World
-from heedful.training.optimiser import Optimiser
-from heedful.training.step import Stepper
-from heedful.training.timing import Clock
-from heedful.training.training_config import Precision, TrainingConfig
+from heedful.training.training_config import Precision
 
-SMOOTHING, CLIP, RATE = 0.1, 1.0, 1e-4
+Trainers = Mapping[str, EngineProcess]
+
 LEAST_SAME = 0.9  # of the translations; rounding, and when a search stops, change a few
 
 
@@ -78,81 +68,48 @@ def main() -> None:
 
 
 def train(run: Path, output: Path, rounds: int, steps: int, batch_size: int) -> None:
-    """Race the two trainers."""
-    torch.set_flush_denormal(True)
-    folder = load_translation(model_path(run))
-    portions = training_batches(folder, steps, batch_size)
-    tokens = sum(portion.tokens for portion in portions)
-    waste = sum(portion.padding for portion in portions) / tokens
-    rows = []
-    for precision in get_args(Precision):
-        mine, other = in_turns([side(folder, portions, precision) for side in (ours, theirs)], rounds, steps)
-        ratios = [b / a for a, b in zip(mine, other, strict=True)]
-        speeds = [round(tokens / statistics.median(times)) for times in (mine, other)]
-        rows.append([precision, *speeds, f"{statistics.median(ratios):.2f}", f"{min(ratios):.2f} … {max(ratios):.2f}"])
+    """Race the trainers."""
+    folder, rng = load_translation(model_path(run)), random.Random(0)
+    builds = {name: partial(build, steps, batch_size) for name, build in TRAINERS.items()}
+    with processes(builds, run, "float32") as running:
+        tables = [training_table(precision, running, rounds, rng) for precision in get_args(Precision)]
+    pairs = encode_pairs(read_pairs([multi30k("train.tsv.gz")], *folder.names).examples, folder.sides, Limits())[0]
+    ways = (make(pairs, steps, batch_size) for make in (sorted_batches, random_batches))
+    same, drawn = (sum(p.padding for p in batches) / sum(p.tokens for p in batches) for batches in ways)
     parameters = sum(p.numel() for p in folder.model.parameters())
     write_results(
         output,
         "Translation: training speed",
-        f"Tokens of both sides per second of training steps, {described(folder)}, {parameters / 1e6:.1f} M parameters, "
-        f"beside transformers' MarianMTModel of the same size; Multi30k, {batch_size} tokens a batch.",
-        [Table(["products in", "heedful tokens/s", "transformers tokens/s", "ratio", "least … most"], rows)],
+        f"Tokens of both sides, without padding, per second of training steps, {described(folder)}, "
+        f"{parameters / 1e6:.1f} M parameters, beside transformers' MarianMTModel of the same size; Multi30k, "
+        f"{batch_size} tokens a batch. Each trainer has a process of its own, and they take their rounds in turns.",
+        tables,
         [
-            f"The ratio is the median of {rounds} rounds of {steps} steps. Padding adds {waste:.0%} to the batches of "
-            "transformers."
+            f'The ratio is the median of {rounds} rounds of {steps} steps. "Same batches" are ours, of sentences that '
+            f'are alike in length, with {same:.0%} of padding; "random batches" are what transformers\' Seq2SeqTrainer '
+            f"makes if it is not asked for anything else, with {drawn:.0%} of padding.",
         ],
         arguments=f"train RUN --rounds {rounds} --steps {steps} --batch-size {batch_size}",
     )
 
 
-def training_batches(folder: TranslationFolder, steps: int, batch_size: int) -> list[BitextPortion]:
-    """The first batches of an epoch, as training has them."""
-    data = read_pairs([multi30k("train.tsv.gz")], *folder.names)
-    pairs, _ = encode_pairs(data.examples, folder.sides, Limits())
-    source = BitextSource(pairs, batch_size, seed=0)
-    return [source.step(number)[0] for number in range(steps)]
-
-
-def ours(folder: TranslationFolder, portions: Sequence[BitextPortion], precision: Precision) -> Callable[[int], None]:
-    """A function that trains one step of heedful."""
-    model = Transformer(folder.model.config)
-    initialise_transformer(model, seed=0)
-    recipe = TrainingConfig(steps=10**6, clip=CLIP, learning_rate=RATE, precision=precision)
-    objective, optimiser = TranslationObjective(SMOOTHING), Optimiser(model, recipe)
-    stepper = Stepper(model.train(), objective, optimiser, recipe, World(), Clock(), lambda: None)
-    return lambda number: stepper.take(number, [portions[number]])
-
-
-def theirs(folder: TranslationFolder, portions: Sequence[BitextPortion], precision: Precision) -> Callable[[int], None]:
-    """A function that trains one step of transformers."""
-    model = marian_of(folder.model.config, Symbols.of(folder.sides.target)).train()
-    batches = [padded(portion.bitext) for portion in portions]
-    optimiser = torch.optim.AdamW(model.parameters(), lr=RATE, weight_decay=0.01, fused=True)
-
-    def step(number: int) -> None:
-        given = dict(batches[number])
-        labels = given.pop("labels")
-        with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bfloat16"):
-            logits = model(**given, use_cache=False).logits.float()
-        F.cross_entropy(logits.flatten(0, 1), labels.flatten(), label_smoothing=SMOOTHING).backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), CLIP)
-        optimiser.step()
-        optimiser.zero_grad()
-
-    return step
-
-
-def in_turns(sides: Sequence[Callable[[int], None]], rounds: int, steps: int) -> list[list[float]]:
-    """The seconds of each round of both sides, after one round that is not timed."""
-    seconds: list[list[float]] = [[] for _ in sides]
+def training_table(
+    precision: Precision, running: Mapping[str, EngineProcess], rounds: int, rng: random.Random
+) -> Table:
+    """Tokens a second of each trainer in one precision, after a round that warms up."""
+    speeds: dict[str, list[float]] = {name: [] for name in running}
     for number in range(rounds + 1):
-        for side, times in zip(sides, seconds, strict=True):
-            start = time.perf_counter()
-            for step in range(steps):
-                side(step)
+        for name in rng.sample(list(running), len(running)):
+            tokens, seconds = running[name].ask(precision)
             if number:
-                times.append(time.perf_counter() - start)
-    return seconds
+                speeds[name].append(tokens / seconds)
+    rows = []
+    for name, own in speeds.items():
+        ratios = [mine / theirs for mine, theirs in zip(speeds["heedful"], own, strict=True)]
+        spread = f"{min(ratios):.2f} … {max(ratios):.2f}"
+        speed = f"{statistics.median(own):,.0f}"
+        rows.append([f"{name} {running[name].version}", speed, f"{statistics.median(ratios):.2f}", spread])
+    return Table([f"products in {precision}", "tokens/s", "heedful is faster by ×", "least … most"], rows)
 
 
 def decode(run: Path, output: Path, rounds: int, sentences: int, single: int, names: Sequence[str]) -> None:

@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import nn
 
 from heedful.checkpoints.task_folder import load_for_task, save_for_task, start_for_task
@@ -30,6 +29,7 @@ from heedful.tasks.items import ItemSource, Known
 from heedful.training.distributed import restarted
 from heedful.training.events import Evaluated, Event, Note, Outcome
 from heedful.training.optimiser import RateScale, layerwise
+from heedful.training.process import prepare_process
 from heedful.training.run_folder import RunFolder
 from heedful.training.trainer import Hooks, Trainer
 
@@ -45,7 +45,7 @@ class Finished:
 
 def finetune(options: Mapping[str, Any]) -> int:
     """Train as the options of the command line say; gives the exit code."""
-    torch.set_flush_denormal(True)  # before torch starts its threads, which would not hear of it later
+    prepare_process()
     plan, output = plan_of(options), Path(options["output"])
     if options["peek"]:
         peek(Material.of(plan), int(options["peek"]))

@@ -24,6 +24,7 @@ from heedful.cli.shared_options import portions_option, precision_option, resume
 @portions_option
 @precision_option
 @click.option("--masking", default="token", show_default=True, help="token, word or phrase.")
+@click.option("--mask-rate", default=0.15, show_default=True, type=float, help="Share of the tokens to predict.")
 @click.option("--pairs", default="nsp", show_default=True, help="nsp, sop (sentence order) or none.")
 @click.option("--duplicates", default=0, help="Use what `corpus build --static --duplicates N` wrote.  [default: none]")
 @click.option("--single-sentences", is_flag=True, help="A and B are one sentence each, not runs that fill the length.")

@@ -58,7 +58,9 @@ class Plan:
 
     def held_out(self, corpus: Corpus) -> ExampleMaker:
         """The held-out examples, of the longest length trained on."""
-        return ExampleMaker(corpus, replace(self.recipe, max_length=max(self.lengths)), "held_out")
+        # Predicting more tokens from fewer is harder: the usual share for all, so that runs can be compared.
+        recipe = replace(self.recipe, max_length=max(self.lengths), rate=Recipe.rate)
+        return ExampleMaker(corpus, recipe, "held_out")
 
     def with_steps(self, steps: Sequence[int]) -> Plan:
         """The same plan with so many steps in each phase."""

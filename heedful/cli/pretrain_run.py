@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import torch
 from torch import nn
 
 from heedful.checkpoints.bert_folder import save_bert
@@ -28,6 +27,7 @@ from heedful.text.domain_words import extends
 from heedful.training.budget import RESERVE, seconds_per_step
 from heedful.training.distributed import restarted
 from heedful.training.events import Note, Outcome
+from heedful.training.process import prepare_process
 from heedful.training.run_folder import RunFolder
 from heedful.training.trainer import Hooks, Trainer
 from heedful.training.training_config import Precision, TrainingConfig
@@ -48,6 +48,7 @@ class Options:
     portions: int = 1
     precision: Precision = "float32"
     masking: str = "token"
+    mask_rate: float = 0.15
     duplicates: int = 0
     pairs: str = "nsp"
     single_sentences: bool = False
@@ -64,7 +65,7 @@ class Options:
 
 def pretrain(options: Options) -> Outcome:
     """Train as the options say, showing progress; gives how it ended."""
-    torch.set_flush_denormal(True)  # before torch starts its threads, which would not hear of it later
+    prepare_process()
     corpus = Corpus.open(options.corpus)
     run = RunFolder(options.output)
     run.check_resumable(options.resume or restarted())
@@ -108,6 +109,7 @@ def plan_for(options: Options, corpus: Corpus) -> Plan:
                 "pairs": options.pairs,
                 "single_sentences": options.single_sentences,
                 "masking": options.masking,
+                "rate": options.mask_rate,
                 "seed": options.seed,
             },
             "options",

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-import torch
 
 from heedful.checkpoints.bert_folder import load_bert
 from heedful.checkpoints.translation_folder import TranslationModel, longest_text, save_translation
@@ -37,6 +36,7 @@ from heedful.training.checkpoint import Checkpoints, verify
 from heedful.training.distributed import restarted
 from heedful.training.events import Evaluated, Event, Note, Outcome
 from heedful.training.optimiser import RateScale
+from heedful.training.process import prepare_process
 from heedful.training.run_folder import RunFolder
 from heedful.training.trainer import Hooks, Trainer
 
@@ -46,7 +46,7 @@ EVALUATIONS = 20
 
 def train(options: Mapping[str, Any]) -> int:
     """Train as the options of the command line say; gives the exit code."""
-    torch.set_flush_denormal(True)  # before torch starts its threads, which would not hear of it later
+    prepare_process()
     plan, folder = _checked_plan(options), RunFolder(options["output"])
     if options["peek"]:
         peek(Material.of(plan, click.echo), int(options["peek"]))

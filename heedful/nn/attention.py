@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import torch
 import torch.nn.functional as F
@@ -73,25 +73,25 @@ class MultiHeadSelfAttention(nn.Module):
         """(N, D) -> (N, D); with `rows` (M,), only the results of these flat rows, (M, D)."""
         qkv = self.qkv(x)
         dropout = self.dropout if self.training else 0.0
-        blocks = [self._attend_group(qkv, group, dropout) for group in groups]
+        blocks = [_joined(mix(*heads, dropout=dropout)) for heads in self._heads_of(qkv, groups)]
         mixed = blocks[0] if len(blocks) == 1 else torch.cat(blocks)
         return self.out(mixed if rows is None else mixed[rows])  # type: ignore[no-any-return]
 
     def weights(self, x: Tensor, groups: Sequence[Group]) -> tuple[Tensor, ...]:
         """The attention map of every sequence, (H, T, T) each, by the written-out formula."""
-        qkv = self.qkv(x)
-        maps: list[Tensor] = []
-        for group in groups:
-            query, key, value = self._heads_of(qkv, group)
-            maps.extend(attend(query, key, value)[1].unbind(0))
-        return tuple(maps)
+        groups_heads = self._heads_of(self.qkv(x), groups)
+        return tuple(one for query, key, _ in groups_heads for one in attention_weights(query, key).unbind(0))
 
-    def _attend_group(self, qkv: Tensor, group: Group, dropout: float) -> Tensor:
-        mixed = mix(*self._heads_of(qkv, group), dropout=dropout)
-        return mixed.transpose(1, 2).reshape(group.count * group.length, -1)
+    def _heads_of(self, qkv: Tensor, groups: Sequence[Group]) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        """Queries, keys and values of each group, (b, H, T, d)."""
+        # One split and not a slice for each group, whose gradient would be as large as all of them together.
+        parts = torch.split(qkv, [group.count * group.length for group in groups])
+        for rows, group in zip(parts, groups, strict=True):
+            blocks = rows.view(group.count, group.length, 3, self.heads, -1)  # (b, T, 3, H, d)
+            query, key, value = blocks.permute(2, 0, 3, 1, 4).unbind(0)
+            yield query, key, value
 
-    def _heads_of(self, qkv: Tensor, group: Group) -> tuple[Tensor, Tensor, Tensor]:
-        rows = qkv[group.start : group.start + group.count * group.length]
-        blocks = rows.view(group.count, group.length, 3, self.heads, -1)  # (b, T, 3, H, d)
-        query, key, value = blocks.permute(2, 0, 3, 1, 4).unbind(0)  # each (b, H, T, d)
-        return query, key, value
+
+def _joined(mixed: Tensor) -> Tensor:
+    """The heads' results side by side in flat rows: (b, H, T, d) -> (b · T, H · d)."""
+    return mixed.transpose(1, 2).flatten(0, 1).flatten(1)

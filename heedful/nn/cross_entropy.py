@@ -19,12 +19,11 @@ def summed_cross_entropy(logits: Tensor, labels: Tensor, smoothing: float = 0.0)
     """- Σ_m ( (1 - ε) log p(y_m) + ε · 1/V Σ_v log p(v) ) of logits (M, V) and labels (M,).
 
     Where a gradient is wanted the logits are used up: they must not be looked at again, and the gradient can be taken
-    once.
+    once. Sums of many terms need all bits: they are in float32, whatever the logits are in.
     """
-    logits = logits.float()  # sums of many terms need all bits, whatever the products were in
     if logits.requires_grad and logits.device.type == "cpu":
         return _InPlace.apply(logits, labels, smoothing)  # type: ignore[no-any-return, no-untyped-call]
-    return F.cross_entropy(logits, labels, reduction="sum", label_smoothing=smoothing)
+    return F.cross_entropy(logits.float(), labels, reduction="sum", label_smoothing=smoothing)
 
 
 class _InPlace(torch.autograd.Function):
@@ -46,6 +45,7 @@ class _InPlace(torch.autograd.Function):
 def _to_gradient(rows: Tensor, right: Tensor, smoothing: float) -> Tensor:
     """The loss of some rows of logits, which become its gradient."""
     spread = smoothing / rows.shape[1]
+    given, rows = rows, rows.float()
     aimed = (1 - smoothing) * rows.gather(1, right).sum() + spread * rows.sum()
     highest = rows.amax(1, keepdim=True)
     sums = rows.sub_(highest).exp_().sum(1, keepdim=True)
@@ -53,4 +53,6 @@ def _to_gradient(rows: Tensor, right: Tensor, smoothing: float) -> Tensor:
     if spread:
         rows.sub_(spread)
     rows.scatter_add_(1, right, torch.full_like(right, smoothing - 1, dtype=rows.dtype))
+    if rows is not given:
+        given.copy_(rows)
     return (sums.log() + highest).sum() - aimed

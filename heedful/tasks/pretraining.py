@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from heedful.data.examples import Examples, split_examples
 from heedful.data.source import PretrainingPortion, as_portion
 from heedful.models.bert import BertForPretraining
+from heedful.nn.cross_entropy import summed_cross_entropy
 from heedful.nn.pooling import first_rows
 from heedful.text.tokenizer import Tokenizer
 
@@ -41,9 +42,9 @@ def pretraining_losses(model: nn.Module, portion: PretrainingPortion) -> dict[st
     assert isinstance(model, BertForPretraining)
     portion = portion.to(model.device)
     guesses = guess(model, portion)
-    losses = {"mlm": F.cross_entropy(guesses.mlm.float(), portion.labels, reduction="sum")}
+    losses = {"mlm": summed_cross_entropy(guesses.mlm, portion.labels)}
     if guesses.nsp is not None and portion.nsp is not None:
-        losses["nsp"] = F.cross_entropy(guesses.nsp.float(), portion.nsp, reduction="sum")
+        losses["nsp"] = summed_cross_entropy(guesses.nsp, portion.nsp)
     return losses
 
 

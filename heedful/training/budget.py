@@ -13,6 +13,7 @@ from heedful.training.ahead import Ahead
 from heedful.training.contract import Objective, Source
 from heedful.training.distributed import World, joined
 from heedful.training.optimiser import Optimiser
+from heedful.training.process import prepare_process
 from heedful.training.step import OutOfMemory, Stepper
 from heedful.training.timing import Clock
 from heedful.training.training_config import TrainingConfig
@@ -47,7 +48,7 @@ def seconds_per_step(
 def _measured(
     model: nn.Module, objective: Objective, ahead: Ahead, config: TrainingConfig, world: World, first: int
 ) -> float:
-    torch.set_flush_denormal(True)
+    prepare_process()
     trial = copy.deepcopy(model).train()
     stepper = Stepper(trial, objective, Optimiser(trial, config), config, world, Clock(), ahead.fill)
     ahead.start(first, config.portions)

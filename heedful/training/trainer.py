@@ -27,6 +27,7 @@ from heedful.training.keeper import Keeper
 from heedful.training.memory import available, estimate, is_out_of_memory, megabytes
 from heedful.training.optimiser import Optimiser, RateScale
 from heedful.training.precision import in_precision
+from heedful.training.process import prepare_process
 from heedful.training.run_folder import RunFolder
 from heedful.training.signals import StopSignals
 from heedful.training.state import State, Window
@@ -52,8 +53,7 @@ class Trainer:
     """Trains `model` in `run_folder` as `config` says.
 
     `record` is the config of everything (a dataclass) that goes into the run's config.toml; without it `config` does.
-    A program that will train should call `torch.set_flush_denormal(True)` before anything else of torch, because
-    threads that exist already are not reached by it.
+    A program that will train should call `prepare_process` before anything else of torch.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Trainer:
         hooks: Hooks | None = None,
         record: Any = None,
     ) -> None:
-        torch.set_flush_denormal(True)
+        prepare_process()
         self.model, self.objective, self.source, self.config = model, objective, source, config
         self.folder = RunFolder(run_folder)
         self.hooks = hooks or Hooks()

@@ -57,6 +57,25 @@ def test_tables(script: Callable[[str], ModuleType], tiny_translators: dict[str,
     (mine, other) = speed.speed_table(seconds, said, 30, dict.fromkeys(seconds, "1")).rows
     assert mine[3] == "1.00" and other[3:] == ["3.50", "3.00 … 4.00", "50.0%"]
     assert "2 + 2 layers" in speed.described(load_translation(tiny_translators["transformer"]))
-    counted: list[int] = []
-    times = speed.in_turns([counted.append, counted.append], rounds=2, steps=3)
-    assert counted == [0, 1, 2] * 6 and [len(rounds) for rounds in times] == [2, 2]
+
+
+def test_trainers_take_their_rounds(
+    script: Callable[[str], ModuleType],
+    tiny_translators: dict[str, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    trainers = script("translate_trainers")
+    rows = "".join(f"the cat {'sees ' * (n % 7)}\t我爱{'北京' * (n % 5 + 1)}\n" for n in range(40))
+    (tmp_path / "train.tsv").write_text(f"en\tzh\n{rows}", encoding="utf-8")
+    monkeypatch.setattr(trainers, "multi30k", lambda name: tmp_path / "train.tsv")
+    tokens = {}
+    for name, build in trainers.TRAINERS.items():
+        take = build(2, 200, tiny_translators["transformer"], tmp_path)
+        tokens[name] = take("float32")
+        assert take("bfloat16") == tokens[name]
+    assert tokens["heedful"] == tokens["transformers (same batches)"] > 200
+    folder = load_translation(tiny_translators["transformer"])
+    makers = trainers.sorted_batches, trainers.random_batches
+    alike, drawn = (make(trainers._pairs(folder), 2, 200) for make in makers)
+    assert sum(p.padding for p in drawn) > sum(p.padding for p in alike)

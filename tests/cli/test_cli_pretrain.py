@@ -9,6 +9,7 @@ import sys
 from html import escape
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from click.testing import CliRunner, Result
@@ -121,6 +122,15 @@ def test_a_resumed_run_ends_with_the_same_weights(world: Path) -> None:
     assert weights("cut") == weights("whole")
 
 
+def test_the_share_of_hidden_tokens_is_for_training_only(world: Path) -> None:
+    done = heedful("pretrain", "corpus", "-o", "many", *OPTIONS, "--mask-rate", 0.5, folder=world)
+    assert done.returncode == 0, done.stderr
+    plan, corpus = read_toml(Plan, world / "many" / "config.toml"), Corpus.open(world / "corpus")
+    hidden, usual = plan.examples(corpus, 64).take(np.arange(50)), plan.held_out(corpus).take(np.arange(9))
+    assert 0.4 < len(hidden.labels) / len(hidden.ids) < 0.55
+    assert 0.1 < len(usual.labels) / len(usual.ids) < 0.2
+
+
 def test_other_settings_and_running_twice_are_refused(world: Path) -> None:
     heedful("pretrain", "corpus", "-o", "once", *OPTIONS, folder=world)
     again = heedful("pretrain", "corpus", "-o", "once", *OPTIONS, folder=world)
@@ -141,6 +151,7 @@ def test_other_settings_and_running_twice_are_refused(world: Path) -> None:
         (("corpus", "-o", "x", "--phases", "1024:100%"), "positions"),
         (("corpus", "-o", "x", "--masking", "word"), "--words"),
         (("corpus", "-o", "x", "--masking", "letter"), "masking"),
+        (("corpus", "-o", "x", "--mask-rate", "1.5"), "a mask rate of 1.5"),
     ],
 )
 def test_bad_options_are_told_plainly(world: Path, arguments: tuple[str, ...], message: str) -> None:

@@ -22,6 +22,7 @@ from torch import Tensor, nn
 
 from heedful.errors import HeedfulError
 from heedful.training.events import Event, Progress
+from heedful.training.process import prepare_process
 from heedful.training.trainer import Hooks, Trainer
 from heedful.training.training_config import TrainingConfig
 
@@ -141,7 +142,7 @@ class Mortal(RandomRows):
 
 
 def main() -> int:
-    torch.set_flush_denormal(True)
+    prepare_process()
     torch.set_num_threads(1)
     options = arguments()
     config = TrainingConfig(

@@ -30,6 +30,19 @@ def test_value_and_gradient_are_torchs(monkeypatch: pytest.MonkeyPatch, smoothin
         torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5)
 
 
+def test_of_bfloat16_logits_only_the_gradient_is_rounded() -> None:
+    rng = torch.Generator().manual_seed(0)
+    logits, labels = (torch.randn(9, 50, generator=rng) * 5).bfloat16(), torch.randint(50, (9,), generator=rng)
+    exact = logits.float().requires_grad_()
+    wanted = F.cross_entropy(exact, labels, reduction="sum", label_smoothing=0.1)
+    rounded = logits.clone().requires_grad_()
+    loss = summed_cross_entropy(rounded * 1, labels, 0.1)
+    assert loss.dtype == torch.float32
+    assert loss.item() == pytest.approx(wanted.item(), rel=1e-6)
+    (gradient,), (right,) = torch.autograd.grad(loss, [rounded]), torch.autograd.grad(wanted, [exact])
+    torch.testing.assert_close(gradient, right.bfloat16(), rtol=0.01, atol=1e-6)
+
+
 def test_large_logits_do_not_overflow() -> None:
     logits = (torch.tensor([[1000.0, -1000.0, 999.0]]) * torch.ones(1, requires_grad=True)).clone()
     assert summed_cross_entropy(logits, torch.tensor([0])).item() == pytest.approx(0.313262, abs=1e-4)
