@@ -238,10 +238,10 @@ def _transfer() -> list[Run]:
     )
     runs = []
     for name, model, task, train, dev, metric in tables:
-        for rows in (500, 2000, 8000):
+        for rows, epochs in ((500, 10), (2000, 5), (8000, 3)):
             for weights in ("pretrained", "random"):
                 files = ("--train", f"{{data}}/{train}", "--dev", f"{{data}}/{dev}", "--limit", str(rows))
-                recipe = ("--epochs", "3", "--lr", "3e-4", "--keep", "last", *ROUNDED)
+                recipe = ("--epochs", str(epochs), "--lr", "3e-4", "--keep", "last", *ROUNDED)
                 more = ("--random-weights",) if weights == "random" else ()
                 given = (task, "--model", model, *files, *recipe, *more)
                 runs.append(Run(f"{name} {rows} {weights}", given, f"{{data}}/{dev}", (metric,)))
@@ -252,8 +252,8 @@ TRANSFER = Experiment(
     "transfer",
     "What pretraining is worth",
     "Our own BERT-mini models (recipes/pretrain_enwiki.sh, recipes/pretrain_zhwiki.sh) against the same shape with "
-    "random weights, on the first 500, 2,000 and 8,000 training rows (or as many as there are), 3 epochs, last "
-    "weights, products in bfloat16",
+    "random weights, on the first 500, 2,000 and 8,000 training rows (or as many as there are), 10, 5 and 3 epochs, "
+    "last weights, products in bfloat16",
     _transfer(),
     (
         "What is seen: hardly any gain. The models were pretrained for 35 (English) and 21 minutes (English loss 6.1, "

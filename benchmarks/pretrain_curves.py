@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ def main() -> None:
     evaluations = [row for row in rows if "evaluation" in row]
     tokens = {row["step"]: row["tokens"] for row in rows if "tokens" in row}
     last = evaluations[-1]["evaluation"]
+    columns = [name for name in COLUMNS if name in last]  # without NSP there is no accuracy of it
     timing = json.loads((a.run / "timing.json").read_text(encoding="utf-8"))
     (RESULTS / f"{a.name}.svg").write_text(picture(a.title, rows), encoding="utf-8")
     write_results(
@@ -44,8 +46,8 @@ def main() -> None:
         + ", ".join(f"{name.replace('_', ' ')} {last[name]:.3f}" for name in (*LEVELS, "bigram_accuracy")),
         tables=[
             Table(
-                ["step", "tokens", *(name.replace("_", " ") for name in COLUMNS)],
-                [_row(e, tokens) for e in evaluations],
+                ["step", "tokens", *(name.replace("_", " ") for name in columns)],
+                [_row(e, tokens, columns) for e in evaluations],
             ),
             Table(["held-out text", "stood there", "guesses"], [_example(one) for one in evaluations[-1]["examples"]]),
             Table(["text", "guesses"], filled(a.run / "model", a.text)),
@@ -82,8 +84,8 @@ def filled(model: Path, texts: list[str]) -> list[list[str]]:
     return rows
 
 
-def _row(found: dict[str, Any], tokens: dict[int, int]) -> list[Any]:
-    return [found["step"], tokens.get(found["step"], ""), *(f"{found['evaluation'][name]:.3f}" for name in COLUMNS)]
+def _row(found: dict[str, Any], tokens: dict[int, int], columns: Sequence[str]) -> list[Any]:
+    return [found["step"], tokens.get(found["step"], ""), *(f"{found['evaluation'][name]:.3f}" for name in columns)]
 
 
 def _example(one: dict[str, Any]) -> list[str]:

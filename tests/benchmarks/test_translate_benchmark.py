@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -79,3 +80,26 @@ def test_trainers_take_their_rounds(
     makers = trainers.sorted_batches, trainers.random_batches
     alike, drawn = (make(trainers._pairs(folder), 2, 200) for make in makers)
     assert sum(p.padding for p in drawn) > sum(p.padding for p in alike)
+
+
+def test_the_profile_counts_the_products(
+    script: Callable[[str], ModuleType],
+    tiny_translators: dict[str, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = script("translate_profile")
+    translator = found.load_translator(tiny_translators["transformer"], "cpu")
+    operations = found.counted_products(translator)
+    translator.folder.model.logits(torch.ones(3, translator.folder.model.config.width))
+    config = translator.folder.model.config
+    assert operations == [2 * 3 * config.width * config.target_vocab_size]
+    (tmp_path / "test.tsv").write_text("en\tzh\nthe cat\t我爱\nthe dog sees\t北京\n", encoding="utf-8")
+    monkeypatch.setattr(found, "multi30k", lambda name: tmp_path / "test.tsv")
+    threads = torch.get_num_threads()
+    arguments = ["translate_profile.py", str(tiny_translators["transformer"]), "-o", str(tmp_path / "profile.json")]
+    monkeypatch.setattr("sys.argv", arguments)
+    found.main()
+    torch.set_num_threads(threads)
+    rows = json.loads((tmp_path / "profile.json").read_text(encoding="utf-8"))["tables"][0]["rows"]
+    assert sum(float(row[2].rstrip("%")) for row in rows) == pytest.approx(100, abs=1)
