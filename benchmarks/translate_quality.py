@@ -68,8 +68,8 @@ POST_NORM = (
     "1000",
 )  # as Marian, for speed beside it
 REMARKS = (
-    "Each run had one of the two cores and another run beside it, so the minutes are more than those asked for. One "
-    "seed each; decoders 1 and 2 are not measured yet.",
+    "Each run had one of the two cores and another run beside it, so the minutes are more than those asked for; "
+    "decoders 1 and 2 were also stopped for some of their minutes. One seed each.",
 )
 RUNS = [
     Run("Transformer, en→de", "en", "de", 60, TRANSFORMER),
