@@ -30,15 +30,12 @@ from engine_process import EngineProcess, processes
 from materials import multi30k
 from results_file import RESULTS, Table, write_results
 from translate_engines import BEAM, ENGINES
-from translate_trainers import TRAINERS, random_batches, sorted_batches
+from translate_trainers import TRAINERS, random_batches, sorted_batches, training_pairs
 
 from heedful.checkpoints.translation_folder import TranslationFolder, load_translation
-from heedful.data.bitext import Limits, encode_pairs
 from heedful.data.parallel import read_pairs
 from heedful.inference.load import model_path
 from heedful.training.training_config import Precision
-
-Trainers = Mapping[str, EngineProcess]
 
 LEAST_SAME = 0.9  # of the translations; rounding, and when a search stops, change a few
 
@@ -73,7 +70,7 @@ def train(run: Path, output: Path, rounds: int, steps: int, batch_size: int) -> 
     builds = {name: partial(build, steps, batch_size) for name, build in TRAINERS.items()}
     with processes(builds, run, "float32") as running:
         tables = [training_table(precision, running, rounds, rng) for precision in get_args(Precision)]
-    pairs = encode_pairs(read_pairs([multi30k("train.tsv.gz")], *folder.names).examples, folder.sides, Limits())[0]
+    pairs = training_pairs(folder)
     ways = (make(pairs, steps, batch_size) for make in (sorted_batches, random_batches))
     same, drawn = (sum(p.padding for p in batches) / sum(p.tokens for p in batches) for batches in ways)
     parameters = sum(p.numel() for p in folder.model.parameters())

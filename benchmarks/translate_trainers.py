@@ -47,20 +47,20 @@ def heedful(steps: int, batch_size: int, model: Path, scratch: Path) -> Round:
     """This project."""
     prepare_process()
     folder = load_translation(model_path(model))
-    batches = sorted_batches(_pairs(folder), steps, batch_size)
+    batches = sorted_batches(training_pairs(folder), steps, batch_size)
     return _rounds(partial(_our_step, folder), batches, batches)
 
 
 def transformers_same(steps: int, batch_size: int, model: Path, scratch: Path) -> Round:
     """Marian on our batches."""
     folder = load_translation(model_path(model))
-    return _marian(folder, sorted_batches(_pairs(folder), steps, batch_size))
+    return _marian(folder, sorted_batches(training_pairs(folder), steps, batch_size))
 
 
 def transformers_random(steps: int, batch_size: int, model: Path, scratch: Path) -> Round:
     """Marian on batches at random."""
     folder = load_translation(model_path(model))
-    return _marian(folder, random_batches(_pairs(folder), steps, batch_size))
+    return _marian(folder, random_batches(training_pairs(folder), steps, batch_size))
 
 
 TRAINERS = {
@@ -68,6 +68,11 @@ TRAINERS = {
     "transformers (same batches)": transformers_same,
     "transformers (random batches)": transformers_random,
 }
+
+
+def training_pairs(folder: TranslationFolder) -> EncodedPairs:
+    """Multi30k's training pairs in the pieces of a model."""
+    return encode_pairs(read_pairs([multi30k("train.tsv.gz")], *folder.names).examples, folder.sides, Limits())[0]
 
 
 def sorted_batches(pairs: EncodedPairs, steps: int, batch_size: int) -> list[BitextPortion]:
@@ -81,10 +86,6 @@ def random_batches(pairs: EncodedPairs, steps: int, batch_size: int) -> list[Bit
     count = max(1, round(batch_size / float(pairs.tokens.mean())))
     drawn = np.random.default_rng(0).permutation(len(pairs))[: steps * count]
     return [BitextPortion(bitext_of(pairs, numbers.tolist())) for numbers in np.array_split(drawn, steps)]
-
-
-def _pairs(folder: TranslationFolder) -> EncodedPairs:
-    return encode_pairs(read_pairs([multi30k("train.tsv.gz")], *folder.names).examples, folder.sides, Limits())[0]
 
 
 def _marian(folder: TranslationFolder, portions: Sequence[BitextPortion]) -> Round:

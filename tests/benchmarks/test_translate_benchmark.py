@@ -78,7 +78,7 @@ def test_trainers_take_their_rounds(
     assert tokens["heedful"] == tokens["transformers (same batches)"] > 200
     folder = load_translation(tiny_translators["transformer"])
     makers = trainers.sorted_batches, trainers.random_batches
-    alike, drawn = (make(trainers._pairs(folder), 2, 200) for make in makers)
+    alike, drawn = (make(trainers.training_pairs(folder), 2, 200) for make in makers)
     assert sum(p.padding for p in drawn) > sum(p.padding for p in alike)
 
 
