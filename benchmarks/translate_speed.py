@@ -20,6 +20,7 @@ import os
 import random
 import statistics
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -37,6 +38,7 @@ from heedful.data.parallel import read_pairs
 from heedful.inference.load import model_path
 from heedful.training.training_config import Precision
 
+QUIET = 0.3  # seconds in which the idle threads of the engine before stop looking for work
 LEAST_SAME = 0.9  # of the translations; rounding, and when a search stops, change a few
 
 
@@ -124,6 +126,7 @@ def decode(run: Path, output: Path, rounds: int, sentences: int, single: int, na
         alone: dict[str, list[float]] = {name: [] for name in names}
         for text in rng.sample(texts, min(single, len(texts))):
             for name in rng.sample(names, len(names)):
+                time.sleep(QUIET)
                 alone[name].append(running[name].ask([text])[1] * 1000)
         versions = {name: engine.version for name, engine in running.items()}
     tokens = sum(len(e.ids) - 1 for e in folder.sides.target.encode_batch(said["heedful"], offsets=False))
