@@ -6,7 +6,7 @@ import ctypes
 
 import torch
 
-# Of glibc's mallopt: blocks that are mapped one by one, and how much may lie free at the end before it is given back.
+# Of glibc's mallopt: how much may lie free before it is given back, and how many blocks may be mapped one by one.
 _TRIM_THRESHOLD, _MMAP_MAX = -1, -4
 _NEVER = 2**31 - 1
 
