@@ -23,11 +23,11 @@ from transformers import BertForPreTraining
 
 from heedful.checkpoints.bert_folder import load_bert_for_pretraining
 from heedful.checkpoints.folder import read_folder
-from heedful.cli.pretrain_plan import Plan
 from heedful.config import read_toml
 from heedful.data.corpus import Corpus
 from heedful.data.source import held_out_portions
 from heedful.models.bert import BertForPretraining
+from heedful.runs.pretraining.plan import Plan
 from heedful.tasks.pretraining import evaluate
 from heedful.training.process import prepare_process
 from heedful.training.schedule import rate_factor

@@ -10,11 +10,11 @@ import click
 
 
 class Lazy(click.Group):
-    """Finds the command NAME as `command` in the file of this folder that is called `prefix` + NAME."""
+    """Finds the command NAME as `command` in the file of that name in a folder, which is this one or one inside it."""
 
-    def __init__(self, *args: Any, names: Sequence[str], prefix: str = "", **attributes: Any) -> None:
+    def __init__(self, *args: Any, names: Sequence[str], folder: str = "heedful.cli", **attributes: Any) -> None:
         super().__init__(*args, **attributes)
-        self.names, self.prefix = names, prefix
+        self.names, self.folder = names, folder
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.names)
@@ -22,5 +22,5 @@ class Lazy(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in self.names:
             return None
-        command: click.Command = importlib.import_module(f"heedful.cli.{self.prefix}{name}").command
+        command: click.Command = importlib.import_module(f"{self.folder}.{name}").command
         return command

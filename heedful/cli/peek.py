@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from heedful.cli.finetune_material import Material
+    from heedful.runs.finetuning.material import Material
 
 
-def peek(material: Material, count: int) -> None:
+def peek_at(material: Material, count: int) -> None:
     """Print the items of the first `count` training examples."""
     pieces = material.tokenizer.vocabulary
     for remark in material.remarks():

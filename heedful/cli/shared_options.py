@@ -1,19 +1,9 @@
-"""Options that several of the commands have which train."""
+"""Options that several of the commands have which train, beside those that their settings make."""
 
 from __future__ import annotations
 
 import click
 
-precision_option = click.option(
-    "--precision",
-    default="float32",
-    show_default=True,
-    type=click.Choice(["float32", "bfloat16"]),
-    help="Of products in training; bfloat16 is faster where the processor has it.",
-)
-portions_option = click.option(
-    "--portions", default=1, show_default=True, type=click.IntRange(min=1), help="Gradient accumulation."
-)
 peek_option = click.option(
     "--peek",
     default=0,

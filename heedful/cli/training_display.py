@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
 from heedful.cli.progress import clock
-from heedful.training.events import Evaluated, Event, Note
+from heedful.training.events import Ended, Evaluated, Event, Note
 from heedful.training.events import Progress as Step
 
 # Where nobody watches the line move (a log file), a line now and then is enough.
@@ -19,10 +19,10 @@ SECONDS_BETWEEN_LINES = 15.0
 
 
 class TrainingDisplay:
-    """Shows the events of a trainer; give its `show` to the trainer as `on_event`."""
+    """Shows the events of a run; give its `show` to the run as `on_event`."""
 
-    def __init__(self, quiet: bool = False) -> None:
-        self.console = Console(stderr=True, quiet=quiet)
+    def __init__(self) -> None:
+        self.console = Console(stderr=True)
         columns = (
             TextColumn("step {task.completed:,.0f}/{task.total:,.0f}"),
             BarColumn(),
@@ -50,6 +50,8 @@ class TrainingDisplay:
             best = "  (best so far)" if event.best else ""
             lines = [f"after step {event.step:,}: {numbers}{best}", *map(_example, event.examples)]
             self._print("\n".join(lines))
+        elif isinstance(event, Ended):
+            self._end(event)
         else:
             self._step(event)
 
@@ -60,6 +62,14 @@ class TrainingDisplay:
         if not self.console.is_terminal and (due or event.step == event.steps):
             self._last_line = time.monotonic()
             self._print(f"step {event.step:,}/{event.steps:,}  {text}")
+
+    def _end(self, event: Ended) -> None:
+        """How the run ended and where everything is, below the bar."""
+        self._bar.stop()
+        lines = [f"{event.outcome}, {clock(event.seconds)} in all", f"report: {event.report}"]
+        if event.outcome.finished:
+            lines.append(f"model:  {event.model}")
+        self.console.print("\n".join(lines), markup=False, highlight=False)
 
     def _print(self, text: str) -> None:
         """Plain text; a file has no width, so its lines stay whole."""

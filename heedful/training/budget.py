@@ -13,7 +13,6 @@ from heedful.training.ahead import Ahead
 from heedful.training.contract import Objective, Source
 from heedful.training.distributed import World, joined
 from heedful.training.optimiser import Optimiser
-from heedful.training.process import prepare_process
 from heedful.training.step import OutOfMemory, Stepper
 from heedful.training.timing import Clock
 from heedful.training.training_config import TrainingConfig
@@ -21,6 +20,7 @@ from heedful.training.training_config import TrainingConfig
 WARM_UP = 4  # the first steps meet shapes for which the machine's kernels are yet to be made
 FEWEST, MOST = 6, 40  # steps to measure, as many as
 ENOUGH = 10.0  # seconds hold
+TRIAL_STEPS = WARM_UP + MOST
 RESERVE = 0.05
 
 
@@ -35,7 +35,7 @@ def seconds_per_step(
     model: nn.Module, objective: Objective, source: Source, config: TrainingConfig, first: int = 0
 ) -> float:
     """The mean time of a few real steps from number `first` on; the model and torch's generators stay as they are."""
-    steps = first + WARM_UP + MOST
+    steps = first + TRIAL_STEPS
     config = replace(config, steps=max(steps, config.steps))
     with joined(config.timeout_minutes) as world, torch.random.fork_rng(), Ahead(source, world, steps) as ahead:
         while True:
@@ -48,7 +48,6 @@ def seconds_per_step(
 def _measured(
     model: nn.Module, objective: Objective, ahead: Ahead, config: TrainingConfig, world: World, first: int
 ) -> float:
-    prepare_process()
     trial = copy.deepcopy(model).train()
     stepper = Stepper(trial, objective, Optimiser(trial, config), config, world, Clock(), ahead.fill)
     ahead.start(first, config.portions)

@@ -40,9 +40,6 @@ class Note:
     text: str
 
 
-Event = Progress | Evaluated | Note
-
-
 @dataclass(frozen=True)
 class Outcome:
     """How a run ended."""
@@ -73,3 +70,16 @@ class Outcome:
             return f"stopped by {name} after step {self.step} of {self.steps}; go on with the same command and --resume"
         early = f", early: {self.steps} were planned" if self.stopped_early else ""
         return f"finished after {self.step} steps{early}"
+
+
+@dataclass(frozen=True)
+class Ended:
+    """The run is over, finished or stopped."""
+
+    outcome: Outcome
+    seconds: float  # of all its sessions
+    report: Path
+    model: Path  # where the finished model is, or will be
+
+
+Event = Progress | Evaluated | Note | Ended

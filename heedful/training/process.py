@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 
@@ -12,7 +14,7 @@ _NEVER = 2**31 - 1
 
 
 def prepare_process() -> None:
-    """Make training fast in this process; call it before torch starts its threads.
+    """Make training fast in a process that does nothing else; call it before torch starts its threads.
 
     Denormal numbers count as zero, because computing with them is slow; threads that exist already would not hear of
     it. And freed memory is kept: glibc gives large blocks back to the system, which must then fill every page of
@@ -25,3 +27,14 @@ def prepare_process() -> None:
         return
     mallopt(_MMAP_MAX, 0)
     mallopt(_TRIM_THRESHOLD, _NEVER)
+
+
+@contextmanager
+def denormals_as_zero() -> Iterator[None]:
+    """Count denormal numbers as zero within a block, in a process that has other things to do afterwards."""
+    before = float(torch.tensor(1e-39) * 1) == 0
+    torch.set_flush_denormal(True)
+    try:
+        yield
+    finally:
+        torch.set_flush_denormal(before)

@@ -77,6 +77,7 @@ class Stepper:
         self._config, self._world, self._clock = config, world, clock
         self._while_backward = while_backward
         self._parameters = list(optimiser.parameters.values())
+        self.moving = False  # True from when weights begin to change until whoever counts steps has counted this one
 
     def take(self, number: int, portions: Sequence[Any], stop: bool = False) -> Taken:
         """Step `number`, counted from 0; a loss or gradient that is not finite leaves weights and moments alone."""
@@ -87,6 +88,7 @@ class Stepper:
         finite = math.isfinite(norm) and all(map(math.isfinite, sums.values()))
         rate = self._optimiser.rate(number + 1)
         if finite:
+            self.moving = True
             self._optimiser.step(rate)
         self._optimiser.forget_gradients()
         self._clock.lap("optimiser")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from signal import SIGTERM
@@ -27,7 +28,6 @@ from heedful.training.keeper import Keeper
 from heedful.training.memory import available, estimate, is_out_of_memory, megabytes
 from heedful.training.optimiser import Optimiser, RateScale
 from heedful.training.precision import in_precision
-from heedful.training.process import prepare_process
 from heedful.training.run_folder import RunFolder
 from heedful.training.signals import StopSignals
 from heedful.training.state import State, Window
@@ -53,7 +53,7 @@ class Trainer:
     """Trains `model` in `run_folder` as `config` says.
 
     `record` is the config of everything (a dataclass) that goes into the run's config.toml; without it `config` does.
-    A program that will train should call `prepare_process` before anything else of torch.
+    A program that does nothing but train should call `prepare_process` before anything else of torch.
     """
 
     def __init__(
@@ -66,18 +66,20 @@ class Trainer:
         hooks: Hooks | None = None,
         record: Any = None,
     ) -> None:
-        prepare_process()
         self.model, self.objective, self.source, self.config = model, objective, source, config
         self.folder = RunFolder(run_folder)
         self.hooks = hooks or Hooks()
         self.record = record or config
         self.clock = Clock()
 
-    def run(self, resume: bool = False) -> Outcome:
-        """Train to the end, or until a signal; `resume` goes on with the run in the folder if there is one."""
+    def run(self, resume: bool = False, signals: StopSignals | None = None) -> Outcome:
+        """Train to the end, or until one of `signals`; `resume` goes on with the run in the folder if there is one.
+
+        Where nobody listens to signals, Ctrl-C ends a run with a checkpoint and comes back as KeyboardInterrupt.
+        """
         with (
             joined(self.config.timeout_minutes) as world,
-            StopSignals() as signals,
+            signals or nullcontext(),
             Ahead(self.source, world, self.config.steps) as ahead,
         ):
             try:
@@ -98,7 +100,7 @@ class Trainer:
 class _Run:
     """A run in progress."""
 
-    def __init__(self, trainer: Trainer, world: World, signals: StopSignals, ahead: Ahead) -> None:
+    def __init__(self, trainer: Trainer, world: World, signals: StopSignals | None, ahead: Ahead) -> None:
         self.model, self.config, self.folder, self.hooks = trainer.model, trainer.config, trainer.folder, trainer.hooks
         self.trainer, self.world, self.signals, self.ahead, self.clock = trainer, world, signals, ahead, trainer.clock
         self.optimiser = Optimiser(self.model, self.config, self.hooks.rate_scale)
@@ -111,7 +113,15 @@ class _Run:
         self.pace: deque[tuple[float, int]] = deque(maxlen=50)  # moments and the tokens seen by then
 
     def go(self) -> Outcome:
-        """The whole run: every line of the loop happens on every rank, at the same step."""
+        """The whole run; Ctrl-C that no signal handler caught loses no step that was done."""
+        try:
+            return self._all()
+        except KeyboardInterrupt:
+            self._keep_what_is_done()
+            raise
+
+    def _all(self) -> Outcome:
+        """Every line of the loop happens on every rank, at the same step."""
         self.model.train()
         self._restore()
         self._tell_needs()
@@ -121,7 +131,7 @@ class _Run:
         while self.state.step < self.config.steps and not self.state.patience_over(self.config):
             taken = self._step()
             self._tell(taken)
-            if taken.totals.stop or (self.world.size == 1 and self.signals.received):
+            if taken.totals.stop or (self.world.size == 1 and self._signal):
                 return self._stop()
             self._evaluate_if_due()
             if self.config.checkpoint_every and self.state.step % self.config.checkpoint_every == 0:
@@ -137,12 +147,13 @@ class _Run:
             try:
                 if largest is not None:
                     self._check_smaller(portions, largest)
-                taken = self.stepper.take(self.state.step, portions, stop=self.signals.received is not None)
+                taken = self.stepper.take(self.state.step, portions, stop=self._signal is not None)
             except OutOfMemory:
                 largest = self._size(portions)
                 self._halve()
             else:
                 self.state.add(taken)
+                self.stepper.moving = False
                 return taken
 
     def _halve(self) -> None:
@@ -262,10 +273,21 @@ class _Run:
             warning = ", which may be too little" if short else ""
             self._emit(Note(f"memory: {needs}; {megabytes(free)} are free{warning}"))
 
+    @property
+    def _signal(self) -> int | None:
+        """The signal that asked to stop, if one has."""
+        return None if self.signals is None else self.signals.received
+
+    def _keep_what_is_done(self) -> None:
+        """Write a checkpoint of the last whole step, unless weights were just being moved or other processes wait."""
+        if self.world.size == 1 and not self.stepper.moving and self.state.step > (self.keeper.saved or 0):
+            self.optimiser.forget_gradients()
+            self._checkpoint()
+
     def _stop(self) -> Outcome:
         self._checkpoint()
         # Where another rank had the signal, this one ends as if it had been asked politely.
-        return self._outcome(signal=self.signals.received or SIGTERM)
+        return self._outcome(signal=self._signal or SIGTERM)
 
     def _finish(self) -> Outcome:
         self._checkpoint()

@@ -17,10 +17,11 @@ from safetensors.torch import load_file
 from transformers import AutoTokenizer, BertForPreTraining
 
 from heedful.cli.main import cli
-from heedful.cli.pretrain_plan import Budget, Plan, batch_size_of, parse_budget, parse_phases, steps_of
 from heedful.config import read_toml
 from heedful.data.corpus import Corpus
 from heedful.errors import HeedfulError
+from heedful.runs.budget import Budget, parse_budget
+from heedful.runs.pretraining.plan import Plan, batch_size_of, parse_phases, steps_of
 from heedful.text.tokenizer import Tokenizer
 
 

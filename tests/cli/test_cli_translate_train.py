@@ -16,10 +16,12 @@ from click.testing import CliRunner, Result
 
 from heedful.checkpoints.translation_folder import load_translation
 from heedful.cli.main import cli
-from heedful.cli.translate_plan import Plan
 from heedful.config import read_toml
 from heedful.errors import HeedfulError
 from heedful.models.seq2seq import Seq2Seq
+from heedful.runs.translation.material import names_of
+from heedful.runs.translation.plan import Plan, bleu_tokenizer_of
+from heedful.runs.translation.settings import TranslationSettings
 
 WORDS = {"one": "eins", "two": "zwei", "three": "drei", "four": "vier", "five": "fünf"}
 TINY = (
@@ -267,14 +269,10 @@ def test_a_run_is_not_trained_over(train: Train, tmp_path: Path) -> None:
 
 
 def test_two_texts_are_called_as_they_end(data: Path) -> None:
-    from heedful.cli.translate_plan import plan_of
-    from heedful.cli.translate_train import command as verb
-
-    files = ["--train", str(data / "train.en"), "--train", str(data / "train.zh"), "-o", "run"]
-    plan = plan_of(verb.make_context("train", [*files]).params)
-    assert plan.names == ("en", "zh") and plan.bleu_tokenizer == "zh"
-    named = plan_of(verb.make_context("train", [*files, "--target", "reply"]).params)
-    assert named.names == ("en", "reply")
+    files = (str(data / "train.en"), str(data / "train.zh"))
+    settings = TranslationSettings(train=files, output="run")
+    assert names_of(settings) == ("en", "zh") and bleu_tokenizer_of(settings) == "zh"
+    assert names_of(TranslationSettings(train=files, output="run", target="reply")) == ("en", "reply")
 
 
 @pytest.mark.parametrize(

@@ -12,15 +12,18 @@ import pytest
 from click.testing import CliRunner, Result
 
 from heedful.checkpoints.task_folder import read_task
-from heedful.cli import finetune_dev, seeds, training_run
 from heedful.cli.finetune import command
-from heedful.cli.finetune_material import Material
-from heedful.cli.finetune_plan import Plan, plan_of
-from heedful.cli.finetune_run import Finished
-from heedful.cli.score_file import write_scores
 from heedful.config import read_toml
 from heedful.errors import HeedfulError
+from heedful.runs import budget
+from heedful.runs.finetuning import dev, seeds
+from heedful.runs.finetuning.material import Material
+from heedful.runs.finetuning.plan import Plan, plan_of
+from heedful.runs.finetuning.settings import FinetuningSettings
+from heedful.runs.run import Run, Stage
+from heedful.runs.score_file import write_scores
 from heedful.training.events import Outcome
+from heedful.training.run_folder import RunFolder
 
 ROWS = [f"{n % 2}\tthe {'cat sees' if n % 2 else 'dog loves'} {letter}" for n, letter in enumerate("abcdefghijkl")]
 Finetune = Callable[..., Result]
@@ -48,9 +51,12 @@ def finetune(tiny_folder: Path, table: Path, tmp_path: Path) -> Finetune:
     return called
 
 
-def options(*arguments: object, task: str = "classify") -> dict[str, Any]:
-    given = [task, "--model", "m", "--train", "t.tsv", "-o", "run", *arguments]
-    return command.make_context("finetune", [str(argument) for argument in given]).params
+def settings(task: str = "classify", **given: Any) -> FinetuningSettings:
+    return FinetuningSettings(task, **{"model": "m", "train": "t.tsv", "output": "run", **given})
+
+
+def plan(task: str = "classify", **given: Any) -> Plan:
+    return plan_of(settings(task, **given), steps=1, eval_every=1)
 
 
 def refused(done: Result) -> str:
@@ -109,12 +115,12 @@ def test_a_word_that_a_task_does_not_know_is_refused_before_training(finetune: F
 
 
 def test_defaults_depend_on_other_options() -> None:
-    plain = plan_of(options())
+    plain = plan()
     assert (plain.batch_size, plain.keep, plain.training.learning_rate, plain.head_rate) == (32, "last", 5e-5, None)
-    assert plan_of(options("--by-tokens")).batch_size == 4096
-    assert plan_of(options("--by-tokens", "--batch-size", 7)).batch_size == 7
-    assert plan_of(options("--dev", "d.tsv")).keep == "best"
-    assert plan_of(options("--head", "crf", task="tag")).head_rate == 1e-3
+    assert plan(by_tokens=True).batch_size == 4096
+    assert plan(by_tokens=True, batch_size=7).batch_size == 7
+    assert plan(dev="d.tsv").keep == "best"
+    assert plan("tag", head="crf").head_rate == 1e-3
 
 
 @pytest.mark.parametrize(("metric", "upwards"), [("squared_error", False), ("pearson", True)])
@@ -155,10 +161,10 @@ def test_seeds_share_the_steps_of_a_budget_and_the_data(
     finetune: Finetune, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     measured: Iterator[int] = iter([5, 9])
-    monkeypatch.setattr(training_run, "steps_for", lambda *given: next(measured))
-    read: list[Plan] = []
+    monkeypatch.setattr(budget, "steps_for", lambda *given: next(measured))
+    read: list[FinetuningSettings] = []
     whole = Material.of
-    monkeypatch.setattr(Material, "of", lambda plan: read.append(plan) or whole(plan))
+    monkeypatch.setattr(Material, "of", lambda settings: read.append(settings) or whole(settings))
     assert finetune("--dev", table, "--seeds", 2, "--budget", "1h", "--checkpoint-every", 0).exit_code == 0
     assert [_plan(tmp_path / "run" / f"seed-{seed}").training.steps for seed in (1, 2)] == [5, 5]
     assert len(read) == 1
@@ -182,10 +188,10 @@ def test_only_the_first_process_chooses_among_seeds(
     table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tiny_folder: Path
 ) -> None:
     outcome = Outcome(1, 1, None, None, None, 0, 1)
-    monkeypatch.setattr(seeds, "run", lambda plan, folder, *more: Finished(outcome, {}, folder))
+    monkeypatch.setattr(seeds, "finetune", lambda settings, stage, *more: Run(stage.folder.path, outcome, {}))
     monkeypatch.setenv("RANK", "1")
-    given = options("--dev", table, "--seeds", 2) | {"model": str(tiny_folder), "train": str(table)}
-    assert seeds.run_seeds(plan_of(given), tmp_path / "run", 2, resume=False) == 0
+    given = settings(dev=str(table), seeds=2, model=str(tiny_folder), train=str(table))
+    assert seeds.run_seeds(given, Stage(RunFolder(tmp_path / "run"))).best is None
     assert not (tmp_path / "run").exists()
 
 
@@ -211,15 +217,15 @@ def test_the_best_of_seeds_by_an_error_and_never_nan(
     errors = {1: math.nan, 2: 0.5, 3: 0.1, 4: 0.7}
     outcome = Outcome(1, 1, None, None, None, 0, 1)
 
-    def run(plan: Plan, folder: Path, *more: object) -> Finished:
-        (folder / "model").mkdir(parents=True)
-        (folder / "model" / "seed").write_text(str(plan.training.seed))
-        return Finished(outcome, {"squared_error": errors[plan.training.seed]}, folder)
+    def run(settings: FinetuningSettings, stage: Stage, *more: object) -> Run:
+        model = stage.folder.model
+        model.mkdir(parents=True)
+        (model / "seed").write_text(str(settings.seed))
+        return Run(stage.folder.path, outcome, {"squared_error": errors[settings.seed]})
 
-    monkeypatch.setattr(seeds, "run", run)
-    given = options("--dev", table, "--metric", "squared_error", task="regress")
-    plan = plan_of(given | {"model": str(tiny_folder), "train": str(table)})
-    seeds.run_seeds(plan, tmp_path / "run", 4, resume=False)
+    monkeypatch.setattr(seeds, "finetune", run)
+    files = {"model": str(tiny_folder), "train": str(table), "dev": str(table)}
+    seeds.run_seeds(settings("regress", metric="squared_error", seeds=4, **files), Stage(RunFolder(tmp_path / "run")))
     found = json.loads((tmp_path / "run" / "seeds.json").read_text(), parse_constant=pytest.fail)
     assert found["best"] == 3
     assert found["runs"]["1"] == {"squared_error": None}
@@ -261,8 +267,8 @@ def test_the_best_checkpoint_is_judged_with_its_own_threshold(
 ) -> None:
     """Each evaluation tunes the threshold first, so that the one that is kept needs no further look at the model."""
     passes: list[object] = []
-    outputs_of = finetune_dev.outputs_of
-    monkeypatch.setattr(finetune_dev, "outputs_of", lambda *given: passes.append(given) or outputs_of(*given))
+    outputs_of = dev.outputs_of
+    monkeypatch.setattr(dev, "outputs_of", lambda *given: passes.append(given) or outputs_of(*given))
     context = "the cat sees the dog"
     rows = [
         {"id": f"{n}", "question": word, "context": context, "answers": [{"text": word, "answer_start": start}] * keep}

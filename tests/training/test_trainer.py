@@ -19,6 +19,8 @@ import torch
 from heedful.errors import HeedfulError
 from heedful.training.budget import steps_for
 from heedful.training.events import Evaluated, Event, Note, Progress
+from heedful.training.optimiser import Optimiser
+from heedful.training.signals import StopSignals
 from heedful.training.trainer import Hooks, Trainer
 from heedful.training.training_config import TrainingConfig
 
@@ -60,15 +62,57 @@ def test_a_run_that_was_stopped_twice_is_bit_identical(trainer: Callable[..., Tr
     peace = trainer("peace")
     assert peace.run().finished
     first, second, third = trainer(on_event=signal_at(5)), trainer(on_event=signal_at(17)), trainer()
-    stopped = first.run()
+    stopped = first.run(signals=StopSignals())
     assert (stopped.step, stopped.signal, stopped.exit_code) == (5, signal.SIGINT, 130)
     assert "--resume" in str(stopped)
-    assert second.run(resume=True).step == 17
+    assert second.run(resume=True, signals=StopSignals()).step == 17
     assert third.run(resume=True).step == 30
     assert sha256(third) == sha256(peace) != sha256(second)
     timeless = [[(line["step"], line["losses"], line["gradient_norm"]) for line in lines(t)] for t in (peace, third)]
     assert timeless[0] == timeless[1]
     assert [step for step, *_ in timeless[0]] == [4, 8, 12, 16, 20, 24, 28, 30]
+
+
+def test_ctrl_c_without_signal_handlers_keeps_the_steps_that_are_done(trainer: Callable[..., Trainer]) -> None:
+    def interrupt(event: Event) -> None:
+        if isinstance(event, Progress) and event.step == 9:
+            raise KeyboardInterrupt
+
+    peace, first, second = trainer("peace"), trainer(on_event=interrupt), trainer()
+    peace.run()
+    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    with pytest.raises(KeyboardInterrupt):
+        first.run()
+    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
+    assert first.folder.checkpoints.steps()[-1] == 9
+    assert second.run(resume=True).finished
+    assert sha256(second) == sha256(peace)
+
+
+@pytest.mark.parametrize("call", ["gradients", "update"])
+def test_ctrl_c_within_a_step_never_keeps_half_a_step(
+    trainer: Callable[..., Trainer], monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    """In the midst of the update no checkpoint can be written; before it, the step is as good as not begun."""
+    peace, first, second = trainer("peace"), trainer(), trainer()
+    peace.run()
+    whole, calls = Optimiser.step if call == "update" else Optimiser.rate, []
+
+    def interrupted(self: Optimiser, number: Any) -> Any:
+        calls.append(number)
+        if len(calls) == 9:
+            if call == "update":
+                next(iter(self.parameters.values())).data.add_(1.0)  # moved by half
+            raise KeyboardInterrupt
+        return whole(self, number)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Optimiser, "step" if call == "update" else "rate", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            first.run()
+    assert first.folder.checkpoints.steps()[-1] == (7 if call == "update" else 8)
+    second.run(resume=True)
+    assert sha256(second) == sha256(peace)
 
 
 def test_losses_fall(trainer: Callable[..., Trainer]) -> None:
@@ -94,7 +138,7 @@ def test_the_newest_checkpoint_damaged_the_one_before_is_used_and_named(trainer:
     peace = trainer("peace")
     peace.run()
     run = trainer(on_event=signal_at(16))
-    run.run()
+    run.run(signals=StopSignals())
     (run.folder.checkpoints.path(16) / "state.json").write_text("{}")
     told: list[Event] = []
     again = trainer(on_event=told.append)
@@ -147,7 +191,7 @@ def test_a_signal_before_an_evaluation_only_puts_it_off(trainer: Callable[..., T
         trainer("run", config, evaluate=evaluate, on_event=signal_at(10)),
         trainer("run", config, evaluate=evaluate),
     )
-    peace.run(), first.run(), second.run(resume=True)
+    peace.run(), first.run(signals=StopSignals()), second.run(resume=True)
     told = [[(x["step"], x["evaluation"]) for x in lines(t) if "evaluation" in x] for t in (peace, second)]
     assert told[0] == told[1] and [step for step, _ in told[0]] == [10, 20, 30]
 
@@ -173,7 +217,7 @@ def test_examples_are_journaled_and_told_and_change_nothing(trainer: Callable[..
     plain = trainer("plain", config, evaluate=evaluate)
     first = trainer("run", config, evaluate=evaluate, examples=examples, on_event=tell)
     second = trainer("run", config, evaluate=evaluate, examples=examples, on_event=told.append)
-    plain.run(), first.run(), second.run(resume=True)
+    plain.run(), first.run(signals=StopSignals()), second.run(resume=True)
     assert sha256(second) == sha256(plain)
     journaled = [(line["step"], line["evaluation"], line["examples"]) for line in lines(second) if "examples" in line]
     assert [step for step, *_ in journaled] == [10, 20, 30]

@@ -1,0 +1,124 @@
+"""Options made from a settings dataclass, and settings made from the options that were given."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+
+import click
+from click.core import ParameterSource
+
+from heedful.errors import HeedfulError
+from heedful.runs.settings import Told, settings_from, told_of
+
+C = TypeVar("C", bound=Callable[..., Any])
+S = TypeVar("S")
+_PLACES: Mapping[str, Mapping[str, bool]] = {"file": {"dir_okay": False}, "folder": {"file_okay": False}, "any": {}}
+_FIELD = re.compile(r"`(\w+)`")
+
+
+class RunCommand(click.Command):
+    """A command whose errors name options where those of a run name fields."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; what went wrong is told in the words of the command line."""
+        try:
+            return super().invoke(ctx)
+        except HeedfulError as error:
+            spelled = {parameter.name or "": _spelled(parameter) for parameter in self.params}
+            what, remedy = in_options(error.what, spelled), in_options(error.remedy or "", spelled)
+            raise HeedfulError(what, where=error.where, remedy=remedy or None) from error
+
+
+def run_options(kind: type[Any]) -> Callable[[C], C]:
+    """Give a command an option, or an argument, for each field of a settings dataclass."""
+    hints, fields = get_type_hints(kind), dataclasses.fields(kind)
+    spelled = {field.name: _flags(field)[-1] for field in fields}
+
+    def decorated(function: C) -> C:
+        for field in reversed(fields):
+            function = _parameter(field, hints[field.name], spelled)(function)
+        return function
+
+    return decorated
+
+
+def given_settings(kind: type[S], otherwise: Mapping[str, Any] | None = None) -> S:
+    """The settings of the running command's options; what was not given there is taken from elsewhere, as a file."""
+    ctx = click.get_current_context()
+    names = {field.name for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    sources = {name: ctx.get_parameter_source(name) for name in ctx.params}
+    given = {name: ctx.params[name] for name in names if sources.get(name) is ParameterSource.COMMANDLINE}
+    return settings_from(kind, {**(otherwise or {}), **given})
+
+
+def in_options(text: str, spelled: Mapping[str, str]) -> str:
+    """A text with the command line's word for each `field`."""
+    return _FIELD.sub(lambda found: spelled.get(found[1], found[0]), text)
+
+
+def _spelled(parameter: click.Parameter) -> str:
+    if isinstance(parameter, click.Argument):
+        return (parameter.name or "").upper()
+    return max(parameter.opts, key=len)
+
+
+def _flags(field: dataclasses.Field[Any]) -> tuple[str, ...]:
+    known = told_of(field)
+    return (field.name.upper(),) if known.argument else known.flags or (f"--{field.name.replace('_', '-')}",)
+
+
+def _parameter(field: dataclasses.Field[Any], hint: Any, spelled: Mapping[str, str]) -> Callable[[C], C]:
+    known, kind = told_of(field), _kind(hint)
+    if known.argument:
+        return click.argument(field.name, required=False, type=_type(kind, known))
+    help = in_options(known.help, spelled) + (f"  [default: {in_options(known.unset, spelled)}]" if known.unset else "")
+    options: dict[str, Any] = {"help": help.strip() or None, "metavar": known.metavar}
+    if kind is bool:
+        options["is_flag"] = True
+    elif get_origin(kind) is Mapping:
+        options |= {"multiple": True, "callback": _pairs}
+    elif get_origin(kind) is tuple and not known.several:
+        options["callback"] = _numbers
+    else:
+        options |= {"type": _type(kind, known), "multiple": known.several}
+        shown = not known.unset and not known.several and field.default not in (None, dataclasses.MISSING, 0)
+        options |= {"default": field.default, "show_default": True} if shown else {}
+    return click.option(*_flags(field), field.name, **options)
+
+
+def _kind(hint: Any) -> Any:
+    """The type of a field without the None that it may be as well."""
+    others = [one for one in get_args(hint) if one is not type(None)]
+    return others[0] if len(others) == 1 and get_origin(hint) not in (tuple, Literal) else hint
+
+
+def _type(kind: Any, known: Told) -> Any:
+    if known.place is not None:
+        return click.Path(**_PLACES[known.place])  # type: ignore[arg-type]
+    if get_origin(kind) is Literal:
+        return click.Choice(get_args(kind))
+    low = known.least if known.above is None else known.above
+    if kind in (int, float) and (low, known.below) != (None, None):
+        range_of: Any = click.IntRange if kind is int else click.FloatRange
+        return range_of(low, known.below, min_open=known.above is not None, max_open=known.below is not None)
+    return kind if kind in (int, float) else str
+
+
+def _pairs(ctx: click.Context, parameter: click.Parameter, given: Sequence[str]) -> dict[str, str]:
+    pairs = [text.partition("=") for text in given]
+    for text, (_, equals, _) in zip(given, pairs, strict=True):
+        if not equals:
+            remedy = "write FIELD=VALUE, as hidden_size=192"
+            raise HeedfulError(f"{parameter.opts[0]} {text} is not understood", remedy=remedy)
+    return {name: value for name, _, value in pairs}
+
+
+def _numbers(ctx: click.Context, parameter: click.Parameter, given: str | None) -> tuple[int, ...]:
+    try:
+        return tuple(int(part) for part in given.split(",")) if given else ()
+    except ValueError:
+        what, remedy = f"{parameter.opts[0]} {given} is not understood", "write layers as -1,-2,-3,-4"
+        raise HeedfulError(what, remedy=remedy) from None

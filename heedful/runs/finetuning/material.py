@@ -1,0 +1,94 @@
+"""What a fine-tuning run works with: the folder it starts from, its task, and its data, read and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from heedful.checkpoints.folder import ModelFolder, read_folder
+from heedful.config import to_mapping
+from heedful.data.labelled import Columns, Dataset
+from heedful.errors import HeedfulError
+from heedful.inference.load import model_path
+from heedful.runs.finetuning.settings import FinetuningSettings
+from heedful.tasks.registry import task_named, task_of
+from heedful.tasks.task import Item, Task
+from heedful.text.tokenizer import Tokenizer
+
+# The settings that are fields of a task, where the task has such a field.
+TASK_FIELDS = ("max_length", "stride", "head", "features", "combine", "lstm_width", "lstm_layers")
+
+
+@dataclass(frozen=True)
+class Material:
+    """The folder, the task and the data as items; the same for every seed."""
+
+    folder: ModelFolder
+    tokenizer: Tokenizer
+    task: Task[Any]
+    train: Dataset[Any]
+    dev: Dataset[Any] | None
+    train_items: list[Item]
+    dev_items: list[Item]
+
+    @classmethod
+    def of(cls, settings: FinetuningSettings) -> Material:
+        """Read and check all of it."""
+        folder = read_folder(model_path(settings.model))
+        if folder.tokenizer is None:
+            raise HeedfulError("the folder has no tokenizer", where=folder.path, remedy="put its tokenizer.json there")
+        kind, columns = task_named(settings.task), columns_of(settings)
+        train = kind.read(Path(settings.train), columns)
+        if settings.limit:
+            train = replace(train, examples=train.examples[: settings.limit])
+        task = kind.fit(train.examples, **_task_fields(settings, {field.name for field in fields(kind)}))
+        # A model folder's task is checked when it is read: this one must pass too, before it is trained for hours.
+        task = task_of(described(task), "settings")
+        _check_room(task, folder)
+        dev = kind.read(Path(settings.dev), columns) if settings.dev else None
+        if dev is not None:
+            task.check(dev.examples)
+        items = task.encode(train.examples, folder.tokenizer)
+        dev_items = task.encode(dev.examples, folder.tokenizer) if dev else []
+        return cls(folder, folder.tokenizer, task, train, dev, items, dev_items)
+
+    def remarks(self) -> list[str]:
+        """What was odd about the files, and how many examples do not fit."""
+        sets = [("train", self.train), *([("dev", self.dev)] if self.dev else [])]
+        found = [f"{name}: {remark}" for name, data in sets for remark in data.remarks]
+        cut = {item.example for item in self.train_items if item.cut}
+        if cut:
+            whole = f"{len(cut):,} of {len(self.train.examples):,} examples"
+            found.append(f"{whole} do not fit into {self.task.max_length} tokens and are cut")
+        return found
+
+
+def described(task: Task[Any]) -> dict[str, Any]:
+    """The task as a model folder's task.json has it."""
+    return {"task": task.name, **to_mapping(task)}
+
+
+def columns_of(settings: FinetuningSettings) -> Columns:
+    """The columns that were named."""
+    return Columns(settings.text, settings.pair, settings.label)
+
+
+def _task_fields(settings: FinetuningSettings, known: Collection[str]) -> dict[str, Any]:
+    """The fields of the task that were asked for; the task must know them."""
+    found = {name: value for name in TASK_FIELDS if (value := getattr(settings, name)) not in (None, ())}
+    for name in found:
+        if name not in known:
+            raise HeedfulError(f"`{name}` does not go with {settings.task}", remedy="leave it out")
+    return found
+
+
+def _check_room(task: Task[Any], folder: ModelFolder) -> None:
+    positions = folder.model_config.max_position_embeddings
+    if task.max_length > positions:
+        raise HeedfulError(
+            f"windows of {task.max_length} tokens are longer than the model's {positions} positions",
+            where=folder.path,
+            remedy=f"use a `max_length` of {positions} or less",
+        )

@@ -1,0 +1,69 @@
+"""What `heedful finetune` is told."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
+
+from heedful.errors import HeedfulError
+from heedful.runs.settings import Precision, check_bounds, refuse_idle, told
+
+
+@dataclass(frozen=True)
+class FinetuningSettings:
+    """A pretrained encoder, a task and labelled data."""
+
+    task: str = told(argument=True)
+    _: KW_ONLY
+    model: str = told(help="A model or run folder to start from.", place="folder")
+    train: Any = told(help="TSV, CSV, JSON lines, CoNLL or SQuAD.", place="file")
+    dev: Any = told(None, "Labelled data to choose the best checkpoint by.", place="file")
+    output: str = told(help="The run's folder.", place="folder", flags=("-o", "--output"))
+    text: str | None = told(None, "The column with the text.", unset="found by the header")
+    pair: str | None = told(None, "The column with the second text.")
+    label: str | None = told(None, "The column with the label.")
+    limit: int = told(0, "Train on the first N rows only.", least=0)
+    epochs: float = told(3.0)
+    budget: str | None = told(None, "30m, 2h or 2000steps instead of epochs.")
+    learning_rate: float | None = told(
+        None, unset="5e-5; 1e-3 with `features`", above=0, flags=("--learning-rate", "--lr")
+    )
+    head_rate: float | None = told(None, "Of the head.", unset="the same; 1e-3 for bilstm, crf", above=0)
+    warmup: float = told(0.1, "Share of the steps, or steps from 1 on.")
+    weight_decay: float = told(0.01)
+    layer_decay: float = told(1.0, "Each lower layer learns so much less.")
+    dropout: float | None = told(None, "Of states and attention.", unset="the folder's own", least=0, below=1)
+    batch_size: int | None = told(None, unset="32; 4096 with `by_tokens`", least=1)
+    by_tokens: bool = told(False, "The batch size counts tokens, not examples.")
+    portions: int = told(1, "Gradient accumulation.", least=1)
+    precision: Precision = told("float32", "Of products in training; bfloat16 is faster where the processor has it.")
+    max_length: int | None = told(None, "Tokens of a window.", unset="128; 384 for answer", least=1)
+    stride: int | None = told(None, "Read longer texts in windows so many tokens apart.", least=0)
+    freeze: str | None = told(None, "embeddings, encoder, or a number: the embeddings and so many lowest layers.")
+    features: tuple[int, ...] = told(
+        (), "Layers of the frozen encoder, as -1,-2,-3,-4; computed once, only the head learns.", metavar="LAYERS"
+    )
+    head: str | None = told(None, "For tag: linear, bilstm, crf or bilstm-crf.", unset="linear")
+    combine: str | None = told(None, "How the layers of `features` are joined, for tag: concat or sum.")
+    lstm_width: int | None = told(None, "Of each direction of a bilstm head.", unset="256", least=1)
+    lstm_layers: int | None = told(None, "Of a bilstm head.", unset="1", least=1)
+    random_weights: bool = told(False, "The model's shape only, to see what pretraining is worth.")
+    seed: int = told(1, least=0)
+    seeds: int = told(1, "So many runs, the best kept.", least=1)
+    keep: str | None = told(None, "best (on dev) or last: the weights to end with.", unset="best; last without `dev`")
+    metric: str | None = told(None, "The score that decides.", unset="the task's own")
+    patience: int = told(0, "Stop after so many evaluations without a better one.")
+    eval_every: int = told(0, "In steps.", unset="once an epoch")
+    checkpoint_every: int = told(500, "In steps; 0 for the end only.")
+
+    def __post_init__(self) -> None:
+        check_bounds(self)
+        refuse_idle(self, ("metric", "patience", "eval_every"))
+        refuse_idle(self, ("keep",), lambda keep: keep == "best")
+        if self.keep not in (None, "best", "last"):
+            raise HeedfulError(f"`keep` is {self.keep!r}", remedy="write best or last")
+        if not 0 < self.epochs < math.inf:
+            raise HeedfulError(f"{self.epochs:g} epochs", remedy="train at least a part of one, as 0.5")
+        if not 0 < self.layer_decay <= 1:
+            raise HeedfulError(f"a layer decay of {self.layer_decay}", remedy="use one above 0 and up to 1, as 0.9")

@@ -1,0 +1,31 @@
+"""Fields of a model's config that a user sets by name: FIELD=VALUE on the command line, a mapping in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar, get_type_hints
+
+from heedful.config import from_mapping, to_mapping
+from heedful.errors import HeedfulError
+
+C = TypeVar("C")
+_SWITCH = {"true": True, "false": False}
+
+
+def overridden(config: C, values: Mapping[str, Any]) -> C:
+    """The config with other values in the fields named; text becomes what the field holds."""
+    kinds = get_type_hints(type(config))
+    typed = {name: _typed(name, value, kinds.get(name, str)) for name, value in values.items()}
+    return from_mapping(type(config), {**to_mapping(config), **typed}, "`set`")
+
+
+def _typed(name: str, value: Any, kind: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    try:
+        if kind is bool:
+            return _SWITCH[value.lower()]
+        return kind(value) if kind in (int, float) else value
+    except (ValueError, KeyError):
+        remedy = f"give {name} a value of type {kind.__name__}"
+        raise HeedfulError(f"`set` {name}={value} is not understood", remedy=remedy) from None

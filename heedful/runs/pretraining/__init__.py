@@ -1,0 +1,1 @@
+"""Pretraining runs: what one is told, what it works with, and what it leaves behind."""

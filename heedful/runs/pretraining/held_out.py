@@ -1,0 +1,80 @@
+"""What a pretraining run is told about held-out documents at each evaluation: numbers, and hidden words filled in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from torch import nn
+
+from heedful.data.corpus import Corpus
+from heedful.data.examples import ExampleMaker
+from heedful.data.ngrams import NgramBaselines
+from heedful.data.source import held_out_portions
+from heedful.inference.masked_lm import MaskedLm
+from heedful.inference.pseudo_perplexity import Score, score_sequences
+from heedful.models.bert import BertForPretraining
+from heedful.runs.judge import Judge
+from heedful.runs.pretraining.plan import Plan
+from heedful.tasks.pretraining import evaluate, filled_in
+
+# A token of the pseudo-perplexity costs a forward pass of its sentence, so a thousand must do at each evaluation.
+SCORED_TOKENS = 1000
+EXAMPLES_SHOWN = 4
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The numbers of one evaluation."""
+
+    scores: Mapping[str, float]
+
+
+class HeldOut(Judge[Judged]):
+    """Evaluation on held-out documents, beside what counting alone reaches on the very same tokens."""
+
+    def __init__(self, plan: Plan, corpus: Corpus, note: Callable[[str], object]) -> None:
+        super().__init__()
+        self.maker: ExampleMaker = plan.held_out(corpus)
+        self.size = plan.batch_sizes[-1]
+        self.most = min(plan.evaluated_examples, len(self.maker))
+        note("counting words for the unigram and bigram baselines")
+        batches = (self.maker.take(np.arange(i, min(i + 64, self.most))) for i in range(0, self.most, 64))
+        scores = NgramBaselines(corpus).score(batches)
+        self.baselines = {
+            "unigram_loss": scores.unigram_loss,
+            "bigram_loss": scores.bigram_loss,
+            "bigram_accuracy": scores.bigram_accuracy,
+        }
+        self.tokenizer = corpus.tokenizer
+        self.sentences = sentences_of(corpus, max(plan.lengths))
+
+    def judge(self, model: nn.Module) -> Judged:
+        """The numbers of both objectives, and the baselines."""
+        assert isinstance(model, BertForPretraining)
+        found = evaluate(model, held_out_portions(self.maker, self.size, self.most))
+        lm = MaskedLm(model.encoder, model.mlm, self.tokenizer)
+        pseudo = sum(score_sequences(lm, self.sentences), Score())
+        return Judged({**found, "pseudo_perplexity": pseudo.perplexity, **self.baselines})
+
+    def examples(self, model: nn.Module) -> list[dict[str, Any]]:
+        """A hidden word of each of a few held-out examples, and what the model takes it for."""
+        assert isinstance(model, BertForPretraining)
+        return filled_in(model, self.maker.take(np.arange(min(EXAMPLES_SHOWN, self.most))), self.tokenizer)
+
+
+def sentences_of(corpus: Corpus, longest: int) -> list[list[int]]:
+    """Held-out sentences from all over the text, as [CLS] … [SEP], of about SCORED_TOKENS tokens together."""
+    text, tokenizer = corpus.held_out, corpus.tokenizer
+    starts, left = text.sentence_starts, SCORED_TOKENS
+    chosen = []
+    for number in np.random.default_rng(0).permutation(text.sentences).tolist():
+        start, stop = int(starts[number]), int(starts[number + 1])
+        if 8 <= stop - start <= longest - 2:
+            chosen.append([tokenizer.cls_id, *text.read("tokens", start, stop).tolist(), tokenizer.sep_id])
+            left -= stop - start
+        if left <= 0:
+            break
+    return chosen

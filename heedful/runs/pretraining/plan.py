@@ -1,0 +1,155 @@
+"""What a pretraining run does, worked out from its settings before anything is trained, and kept in config.toml."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from heedful.config import from_mapping
+from heedful.data.corpus import Corpus
+from heedful.data.examples import ExampleMaker, Recipe
+from heedful.data.source import NumberedExamples, Phase, PretrainingSource
+from heedful.data.written import WrittenExamples
+from heedful.errors import HeedfulError
+from heedful.models.bert import BertConfig
+from heedful.runs.budget import Budget
+from heedful.runs.pretraining.settings import PretrainingSettings
+from heedful.training.training_config import TrainingConfig
+
+_PHASE = re.compile(r"(\d+):(\d+(?:\.\d+)?)%")
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """A part of the training with examples of one length."""
+
+    length: int  # tokens of an example
+    share: float  # of the steps
+    batch_size: int  # examples of a step
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that decides what comes out of a run."""
+
+    corpus: str
+    budget: str  # as it was asked for
+    lengths: tuple[int, ...]  # of each phase: tokens of an example,
+    shares: tuple[float, ...]  # its part of the steps,
+    batch_sizes: tuple[int, ...]  # examples of a step,
+    steps: tuple[int, ...]  # and how many steps
+    recipe: Recipe
+    training: TrainingConfig
+    model: BertConfig
+    start: str | None = None  # the model folder to go on from
+    duplicates: int = 0  # train on the examples written ahead, each text masked so often; 0 makes them on the fly
+    evaluated_examples: int = 512
+
+    def source(self, corpus: Corpus) -> PretrainingSource:
+        """The batches of the run."""
+        phases = zip(self.lengths, self.steps, self.batch_sizes, strict=True)
+        return PretrainingSource([Phase(self.examples(corpus, n), steps, size) for n, steps, size in phases])
+
+    def examples(self, corpus: Corpus, length: int) -> NumberedExamples:
+        """The training examples of one length."""
+        return examples_of(corpus, self.recipe, self.duplicates, length)
+
+    def held_out(self, corpus: Corpus) -> ExampleMaker:
+        """The held-out examples, of the longest length trained on."""
+        # Predicting more tokens from fewer is harder: the usual share for all, so that runs can be compared.
+        recipe = replace(self.recipe, max_length=max(self.lengths), rate=Recipe.rate)
+        return ExampleMaker(corpus, recipe, "held_out")
+
+    def with_steps(self, steps: Sequence[int]) -> Plan:
+        """The same plan with so many steps in each phase."""
+        return replace(self, steps=tuple(steps), training=replace(self.training, steps=sum(steps)))
+
+
+def plan_of(settings: PretrainingSettings, model: BertConfig, steps: Sequence[int]) -> Plan:
+    """The plan of the settings with a model of this shape and so many steps in each phase."""
+    phases = stretches(settings)
+    return Plan(
+        corpus=settings.corpus,
+        budget=settings.budget,
+        lengths=tuple(phase.length for phase in phases),
+        shares=tuple(phase.share for phase in phases),
+        batch_sizes=tuple(phase.batch_size for phase in phases),
+        steps=tuple(steps),
+        recipe=recipe_of(settings),
+        training=training_of(settings, sum(steps)),
+        model=model,
+        start=settings.start,
+        duplicates=settings.duplicates,
+    )
+
+
+def stretches(settings: PretrainingSettings) -> list[Stretch]:
+    """The phases of the run; longer examples come in smaller batches, so that a step keeps its number of tokens."""
+    phases = parse_phases(settings.phases)
+    first = phases[0][0]
+    return [Stretch(n, share, batch_size_of(n, first, settings.batch_size)) for n, share in phases]
+
+
+def recipe_of(settings: PretrainingSettings) -> Recipe:
+    """How the examples of the first length are made."""
+    values = {
+        "max_length": stretches(settings)[0].length,
+        "pairs": settings.pairs,
+        "single_sentences": settings.single_sentences,
+        "masking": settings.masking,
+        "rate": settings.mask_rate,
+        "seed": settings.seed,
+    }
+    return from_mapping(Recipe, values, "settings")
+
+
+def training_of(settings: PretrainingSettings, steps: int) -> TrainingConfig:
+    """What the trainer is told."""
+    return TrainingConfig(
+        steps=steps,
+        learning_rate=settings.learning_rate,
+        warmup=settings.warmup,
+        weight_decay=settings.weight_decay,
+        clip=settings.clip,
+        portions=settings.portions,
+        precision=settings.precision,
+        seed=settings.seed,
+        eval_every=settings.eval_every,
+        checkpoint_every=settings.checkpoint_every,
+    )
+
+
+def examples_of(corpus: Corpus, recipe: Recipe, duplicates: int, length: int) -> NumberedExamples:
+    """The training examples of one length, written ahead where there are duplicates, else made on the fly."""
+    recipe = replace(recipe, max_length=length)
+    return WrittenExamples(corpus, recipe, duplicates) if duplicates else ExampleMaker(corpus, recipe)
+
+
+def parse_phases(text: str) -> list[tuple[int, float]]:
+    """Read `128:90%,512:10%`: lengths and their shares of the steps, which add up to 100 %."""
+    found = [_PHASE.fullmatch(part.strip()) for part in text.split(",")]
+    phases = [(int(f[1]), float(f[2]) / 100) for f in found if f]
+    if len(phases) < len(found) or abs(sum(share for _, share in phases) - 1) > 1e-6:
+        raise HeedfulError(
+            f"the phases {text!r} are not understood", remedy="write 128:90%,512:10%, with shares that make 100%"
+        )
+    return phases
+
+
+def batch_size_of(length: int, first_length: int, batch_size: int) -> int:
+    """Longer examples come in smaller batches, so that a step keeps its number of tokens."""
+    return max(1, round(batch_size * first_length / length))
+
+
+def steps_of(
+    budget: Budget, shares: Sequence[float], tokens: Sequence[int], seconds: Callable[[], Sequence[float]]
+) -> list[int]:
+    """The steps of each phase so that all of them use up the budget; `seconds` measures a step of each phase."""
+    if budget.steps:
+        total = budget.steps
+    elif budget.tokens:
+        total = budget.tokens / sum(share * n for share, n in zip(shares, tokens, strict=True))
+    else:
+        total = budget.seconds / sum(share * s for share, s in zip(shares, seconds(), strict=True))
+    return [max(1, round(total * share)) for share in shares]

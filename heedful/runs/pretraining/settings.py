@@ -1,0 +1,47 @@
+"""What `heedful pretrain` is told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
+
+from heedful.runs.settings import Precision, check_bounds, told
+
+
+@dataclass(frozen=True)
+class PretrainingSettings:
+    """A BERT of one's own from a built corpus."""
+
+    corpus: str = told(place="folder", argument=True)
+    output: str = told(help="The run's folder.", place="folder", flags=("-o", "--output"))
+    _: KW_ONLY
+    size: str = told("mini", "tiny, mini, small, medium, base or large.")
+    set: Mapping[str, Any] = told({}, "Any field of the model's config.", metavar="FIELD=VALUE")
+    start: str | None = told(
+        None,
+        "Go on from this model folder; `corpus` has its tokenizer, or one that `heedful tokenizer extend` made of it.",
+        place="folder",
+        flags=("--from",),
+    )
+    budget: str = told("30m", "30m, 2h, 20000steps or 50Mtokens.")
+    phases: str = told("128:100%", "Lengths and their shares of the steps.")
+    batch_size: int = told(32, "At the first length.", least=1)
+    portions: int = told(1, "Gradient accumulation.", least=1)
+    precision: Precision = told("float32", "Of products in training; bfloat16 is faster where the processor has it.")
+    masking: str = told("token", "token, word or phrase.")
+    mask_rate: float = told(0.15, "Share of the tokens to predict.")
+    pairs: str = told("nsp", "nsp, sop (sentence order) or none.")
+    duplicates: int = told(0, "Use what `corpus build --static --duplicates N` wrote.", unset="none")
+    single_sentences: bool = told(False, "A and B are one sentence each, not runs that fill the length.")
+    learning_rate: float = told(1e-4, flags=("--learning-rate", "--lr"))
+    warmup: float = told(0.1, "Share of the steps, or steps from 1 on.")
+    weight_decay: float = told(0.01)
+    clip: float = told(1.0, "Largest norm of the gradient; 0 for none.")
+    dropout: float | None = told(None, "Of states and attention.", unset="0.1, or the folder's own")
+    seed: int = told(0)
+    eval_every: int = told(500, "In steps; 0 for the end only.")
+    checkpoint_every: int = told(500, "In steps; 0 for the end only.")
+
+    def __post_init__(self) -> None:
+        check_bounds(self)

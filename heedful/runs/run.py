@@ -1,0 +1,161 @@
+"""The one skeleton of all runs: plan, material, model, trainer, evaluation, and what is left in the folder."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import torch
+from torch import nn
+
+from heedful.config import read_toml
+from heedful.inference.embedder import Embedder
+from heedful.inference.load import load
+from heedful.inference.translator import Translator
+from heedful.runs.judge import Judge
+from heedful.runs.score_file import write_scores
+from heedful.training.contract import Objective, Source
+from heedful.training.distributed import restarted
+from heedful.training.events import Ended, Evaluated, Event, Note, Outcome
+from heedful.training.optimiser import RateScale
+from heedful.training.process import denormals_as_zero
+from heedful.training.run_folder import RunFolder
+from heedful.training.signals import StopSignals
+from heedful.training.trainer import Hooks, Trainer
+from heedful.training.training_config import TrainingConfig
+from heedful.views.comparison import SCORES
+from heedful.views.report import REPORT, write_report
+
+P = TypeVar("P")
+OnEvent = Callable[[Event], None]
+
+
+class Plan(Protocol):
+    """Everything that decides what comes out of a run, worked out: a dataclass that goes into config.toml."""
+
+    @property
+    def training(self) -> TrainingConfig:
+        """What the trainer is told."""
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A run that can begin: its data is read, its model built, its steps counted."""
+
+    plan: Plan
+    model: nn.Module
+    objective: Objective
+    source: Source
+    save: Callable[[Path], None]  # write the finished model to this folder
+    judge: Judge[Any] | None = None
+    rate_scale: RateScale | None = None
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Where a run takes place and who hears of it."""
+
+    folder: RunFolder
+    resume: bool = False
+    on_event: OnEvent = lambda event: None
+    signals: StopSignals | None = None  # None: nobody listens to signals, Ctrl-C comes as KeyboardInterrupt
+
+    def note(self, text: str) -> None:
+        """Tell whoever listens."""
+        self.tell(Note(text))
+
+    def tell(self, event: Event) -> None:
+        """Tell of an event, once, however many processes there are."""
+        if first_process():
+            self.on_event(event)
+
+    def stored_plan(self, kind: type[P]) -> P | None:
+        """What an earlier session of this run was told, if there was one."""
+        return read_toml(kind, self.folder.config) if self.folder.config.exists() else None
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run that has ended, and what it has left."""
+
+    folder: Path
+    outcome: Outcome
+    scores: Mapping[str, float]  # of the weights it ended with, on dev or held-out data
+
+    @property
+    def model(self) -> Path:
+        """The folder of the finished model."""
+        return RunFolder(self.folder).model
+
+    @property
+    def report(self) -> Path:
+        """The page about the run."""
+        return self.folder / REPORT
+
+    @property
+    def metrics(self) -> list[dict[str, Any]]:
+        """The rows of metrics.jsonl."""
+        lines = RunFolder(self.folder).metrics.read_text(encoding="utf-8").splitlines()
+        return [json.loads(line) for line in lines]
+
+    def load(self, device: str | None = None) -> Embedder | Translator:
+        """The finished model, ready to answer."""
+        return load(self.folder, device)
+
+
+def carry_out(prepare: Callable[[Stage], Ready], stage: Stage) -> Run:
+    """Train what `prepare` makes ready, from reading the data to the report."""
+    stage.folder.check_resumable(stage.resume or restarted())
+    with denormals_as_zero():
+        _warn_if_busy(stage)
+        ready = prepare(stage)
+        judge = ready.judge
+        hooks = Hooks(
+            evaluate=judge.evaluate if judge else None,
+            examples=judge.examples if judge else None,
+            on_event=_watcher(stage, ready),
+            save_model=ready.save,
+            rate_scale=ready.rate_scale,
+        )
+        training, path = ready.plan.training, stage.folder.path
+        trainer = Trainer(ready.model, ready.objective, ready.source, training, path, hooks, ready.plan)
+        outcome = trainer.run(stage.resume, stage.signals)
+    scores: Mapping[str, float] = judge.kept.scores if judge and judge.kept else {}
+    if first_process():
+        if scores:
+            write_scores(path / SCORES, scores)
+        stage.tell(Ended(outcome, trainer.clock.wall, write_report(path), stage.folder.model))
+    return Run(path, outcome, scores)
+
+
+def first_process() -> bool:
+    """Whether this process is the one that speaks, of those torchrun has started."""
+    return os.environ.get("RANK", "0") == "0"
+
+
+def processes() -> int:
+    """How many processes torchrun has started."""
+    return int(os.environ.get("WORLD_SIZE", "1"))
+
+
+def _watcher(stage: Stage, ready: Ready) -> OnEvent:
+    """Pass every event on, and notice which evaluation is that of the weights the run ends with."""
+
+    def watch(event: Event) -> None:
+        judge = ready.judge
+        if isinstance(event, Evaluated) and judge and (event.best or not ready.plan.training.restore_best):
+            judge.kept = judge.last
+        stage.tell(event)
+
+    return watch
+
+
+def _warn_if_busy(stage: Stage) -> None:
+    """Threads of one product wait for each other, so that one busy core slows the others down to a crawl."""
+    busy = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+    if busy > 1.5 and torch.get_num_threads() > 1:
+        stage.note(f"the machine is busy (load {busy:.1f}); with OMP_NUM_THREADS=1 a small model may train faster now")

@@ -1,0 +1,111 @@
+"""What a run is told: a frozen dataclass a kind of run, each field with a default, its meaning and its bounds.
+
+The command line makes its options and their help from such a dataclass, Python its keywords, and a file its keys; so
+a text that is written here names another field in backticks, and the command line puts its option there instead.
+Nothing slow is imported, for `--help` reads this too.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass
+from typing import Any, Literal, TypeVar
+
+from heedful.config import from_mapping
+from heedful.errors import HeedfulError
+
+S = TypeVar("S")
+Precision = Literal["float32", "bfloat16"]
+_TOLD = "told"
+
+
+@dataclass(frozen=True)
+class Told:
+    """What is known of a field beside its type and default."""
+
+    help: str = ""
+    unset: str = ""  # what happens where nothing is said, if the default does not tell
+    least: float | None = None
+    above: float | None = None  # the values lie above it, as
+    below: float | None = None
+    place: Literal["file", "folder", "any"] | None = None  # of what it is the path
+    flags: tuple[str, ...] = ()  # the command line's names of it, if they are not the field's own
+    metavar: str | None = None
+    several: bool = False  # whether the command line takes it more than once
+    argument: bool = False  # whether the command line takes it without a name
+
+
+def told(default: Any = MISSING, help: str = "", **facts: Any) -> Any:
+    """A field of a settings dataclass; one without a default must be given."""
+    metadata = {_TOLD: Told(help, **facts)}
+    if isinstance(default, dict):
+        return dataclasses.field(default_factory=lambda: dict(default), metadata=metadata)
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+def told_of(field: dataclasses.Field[Any]) -> Told:
+    """What is known of a field."""
+    known: Told = field.metadata.get(_TOLD, Told())
+    return known
+
+
+def check_bounds(settings: Any) -> None:
+    """Refuse numbers that make no sense; for the `__post_init__` of settings."""
+    for field in dataclasses.fields(settings):
+        value, known = getattr(settings, field.name), told_of(field)
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            continue
+        low = known.least is not None and not value >= known.least
+        low = low or (known.above is not None and not value > known.above)
+        if low or (known.below is not None and not value < known.below):
+            what = f"`{field.name}` is {value}"
+            raise HeedfulError(what, remedy=f"use a number {bounds(known)}")
+
+
+def bounds(known: Told) -> str:
+    """The bounds of a number in words."""
+    parts = [
+        *([f"of at least {known.least:g}"] if known.least is not None else []),
+        *([f"above {known.above:g}"] if known.above is not None else []),
+        *([f"below {known.below:g}"] if known.below is not None else []),
+    ]
+    return " and ".join(parts)
+
+
+def settings_from(kind: type[S], values: Mapping[str, Any], where: object = None) -> S:
+    """The settings that these values say; an unknown name is refused with the nearest one, a wrong type by its name."""
+    fields = dataclasses.fields(kind)  # type: ignore[arg-type]
+    for field in fields:
+        if field.name not in values and field.default is MISSING and field.default_factory is MISSING:
+            raise HeedfulError(f"`{field.name}` is missing", where=where, remedy="say what it is")
+    return from_mapping(kind, {name: _plain(value) for name, value in values.items()}, where)
+
+
+def named_arguments(kind: type[Any], positional: tuple[Any, ...], call: str) -> dict[str, Any]:
+    """Arguments without a name under the names of the first fields."""
+    names = [field.name for field in dataclasses.fields(kind) if not field.kw_only]
+    if len(positional) > len(names):
+        what = f"{call} takes {len(names)} arguments without a name ({', '.join(names)}), {len(positional)} were given"
+        raise HeedfulError(what, remedy="name the others, as seed=1")
+    return dict(zip(names, positional, strict=False))
+
+
+def refuse_idle(settings: Any, names: tuple[str, ...], useless: Callable[[Any], bool] = bool) -> None:
+    """Refuse fields that would have no effect because nothing is evaluated."""
+    for name in names:
+        if useless(getattr(settings, name)) and not settings.dev:
+            raise HeedfulError(f"`{name}` has no effect without dev data", remedy="give `dev`, or leave it out")
+
+
+def _plain(value: Any) -> Any:
+    return os.fspath(value) if isinstance(value, os.PathLike) else value
+
+
+def one_or_two(given: Any) -> tuple[Any, ...]:
+    """Data as a tuple: a name, or two of them, or rows, which stay as they are."""
+    if isinstance(given, str | os.PathLike):
+        return (os.fspath(given),)
+    named = isinstance(given, list | tuple) and all(isinstance(one, str | os.PathLike) for one in given)
+    return tuple(map(os.fspath, given)) if named else (given,)

@@ -1,0 +1,103 @@
+"""What a translation run works with: its pairs, read and encoded, the tokenizers of both sides, and perhaps a BERT."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from heedful.checkpoints.folder import ModelFolder, read_folder
+from heedful.checkpoints.translation_folder import check_frame
+from heedful.data.bitext import EncodedPairs, Limits, encode_pairs
+from heedful.data.labelled import Dataset
+from heedful.data.parallel import SentencePair, read_pairs
+from heedful.data.tables import ending
+from heedful.errors import HeedfulError
+from heedful.inference.load import model_path
+from heedful.runs.translation.settings import TranslationSettings
+from heedful.text.sides import Sides, learn_sides
+from heedful.text.tokenizer import Tokenizer
+from heedful.text.tokenizer_training import train as learn_tokenizer
+
+
+@dataclass(frozen=True)
+class Material:
+    """The training pairs as tokens, and the dev pairs as texts and as tokens."""
+
+    sides: Sides
+    train: EncodedPairs
+    dev: Sequence[SentencePair]
+    dev_encoded: EncodedPairs | None  # without those that are hopeless
+    bert: ModelFolder | None
+
+    @classmethod
+    def of(cls, settings: TranslationSettings, note: Callable[[str], object]) -> Material:
+        """Read, learn and encode all of it; `note` hears what was odd and what takes a while."""
+        bert, names = read_bert(settings.encoder), names_of(settings)
+        train = read_pairs(settings.train, *names)
+        if settings.limit:
+            train = replace(train, examples=train.examples[: settings.limit])
+        dev: Dataset[SentencePair] = read_pairs(settings.dev, *names) if settings.dev else Dataset(())
+        sides = _sides(settings, train.examples, bert, note)
+        limits = limits_of(settings)
+        encoded, left_out = encode_pairs(train.examples, sides, limits)
+        dev_encoded, dev_left_out = encode_pairs(dev.examples, sides, limits) if dev.examples else (None, ())
+        for name, remarks in (("train", train.remarks + left_out), ("dev", dev.remarks + dev_left_out)):
+            for remark in remarks:
+                note(f"{name}: {remark}")
+        return cls(sides, encoded, dev.examples, dev_encoded, bert)
+
+
+def read_bert(folder: str | None) -> ModelFolder | None:
+    """The folder of the BERT that an encoder starts as, if one is named."""
+    if folder is None:
+        return None
+    bert = read_folder(model_path(folder))
+    if bert.tokenizer is None:
+        raise HeedfulError("the folder has no tokenizer", where=bert.path, remedy="put its tokenizer.json there")
+    return bert
+
+
+def names_of(settings: TranslationSettings) -> tuple[str, str]:
+    """What the two sides are called: as asked for, or as two texts end, train.en and train.de."""
+    endings = [ending(Path(file)).removeprefix(".") for file in settings.train]
+    usual = endings if len(set(endings)) == 2 and all(endings) else ["source", "target"]
+    source, target = settings.source or usual[0], settings.target or usual[1]
+    if source == target and len(settings.train) == 1:
+        raise HeedfulError(f"source and target are the same column {source!r}", remedy="name two columns")
+    return source, target
+
+
+def limits_of(settings: TranslationSettings) -> Limits:
+    """Which pairs are left out."""
+    return Limits(settings.max_length, settings.max_ratio)
+
+
+def _sides(
+    settings: TranslationSettings,
+    pairs: Sequence[SentencePair],
+    bert: ModelFolder | None,
+    note: Callable[[str], object],
+) -> Sides:
+    given = [_loaded(folder) for folder in settings.tokenizer]
+    if bert is not None and bert.tokenizer is not None:
+        return Sides(bert.tokenizer, given[0] if given else _target_alone(settings, pairs, note))
+    if given:
+        return Sides(given[0], given[-1])
+    kind = "two vocabularies" if settings.separate else "a vocabulary for both sides"
+    note(f"learning {kind} of {settings.vocab_size:,} pieces from {len(pairs):,} pairs")
+    sources, targets = (pair.source for pair in pairs), (pair.target for pair in pairs)
+    return learn_sides(sources, targets, settings.vocab_size, separate=settings.separate)
+
+
+def _target_alone(
+    settings: TranslationSettings, pairs: Sequence[SentencePair], note: Callable[[str], object]
+) -> Tokenizer:
+    note(f"learning a vocabulary of {settings.vocab_size:,} pieces for the target side")
+    return learn_tokenizer((pair.target for pair in pairs), "bpe", settings.vocab_size, cased=True)
+
+
+def _loaded(folder: str) -> Tokenizer:
+    tokenizer = Tokenizer.load(folder)
+    check_frame(tokenizer, folder)
+    return tokenizer
