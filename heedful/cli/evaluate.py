@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import click
 
+from heedful.cli.run_options import RunCommand
 
-@click.command()
+
+@click.command(cls=RunCommand)
 @click.argument("models", nargs=-1, required=True, type=click.Path(), metavar="RUN [RUN2] DATA")
 @click.option("--text", help="The column with the text.  [default: that of training, or found by the header]")
 @click.option("--pair", help="The column with the second text.")
@@ -41,9 +43,11 @@ def command(
       heedful evaluate run other-run dev.tsv
       heedful evaluate run test.jsonl --label score --json
     """
-    from heedful.cli.evaluate_report import Settings, evaluate
+    from heedful.cli.evaluate_report import evaluate_and_show
     from heedful.data.labelled import Columns
+    from heedful.inference.evaluation import EvaluationSettings
 
     if not 2 <= len(models) <= 3:
         raise click.UsageError("give one or two runs, and the data after them")
-    evaluate(models[:-1], models[-1], Columns(text, pair, label), Settings(worst, rounds, as_json))
+    settings = EvaluationSettings(Columns(text, pair, label), rounds, worst)
+    evaluate_and_show(models[:-1], models[-1], settings, as_json)
