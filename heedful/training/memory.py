@@ -16,8 +16,10 @@ from heedful.training.contract import Objective
 from heedful.training.optimiser import Optimiser
 
 _TOO_LITTLE = re.compile(
-    # the last one is what oneDNN says when it finds no room for its code
-    r"can't allocate memory|not enough memory|out of memory|bad_alloc|could not (create|execute) a (memory|primitive)",
+    # The last line is what oneDNN says when it finds no room for its code or its numbers. Without a descriptor it is
+    # another matter: then it has no code at all for what it was asked.
+    r"can't allocate memory|not enough memory|out of memory|bad_alloc"
+    r"|could not (create|execute) a (memory object|primitive(?! descriptor))",
     re.I,
 )
 _CGROUP = Path("/sys/fs/cgroup")

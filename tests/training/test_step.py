@@ -137,6 +137,20 @@ def test_too_little_memory_is_told_from_other_errors(trainee: ModuleType) -> Non
     assert is_out_of_memory(torch.OutOfMemoryError("CUDA out of memory")) and not is_out_of_memory(ValueError("memory"))
 
 
+@pytest.mark.parametrize(
+    ("text", "memory"),
+    [
+        ("could not create a primitive", True),
+        ("could not execute a primitive", True),
+        ("could not create a memory object", True),
+        ("could not create a primitive descriptor for the LSTM forward propagation primitive. Run workload …", False),
+        ("could not create a memory descriptor", False),
+    ],
+)
+def test_of_what_onednn_says_only_refused_memory_is_that(text: str, memory: bool) -> None:
+    assert is_out_of_memory(RuntimeError(text)) is memory
+
+
 def test_the_seed_of_dropout_depends_on_all_four_numbers() -> None:
     def drawn(*numbers: int) -> float:
         seed_dropout(*numbers)
