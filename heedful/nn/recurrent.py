@@ -84,19 +84,20 @@ def one_step(layer: nn.RNNBase, x: Tensor, state: Sequence[Tensor]) -> tuple[Ten
 
 def _float32_only(layer: nn.RNNBase, x: Tensor) -> bool:
     """Whether bfloat16 is asked for here and this processor cannot run such a layer in it."""
-    return x.device.type == "cpu" and torch.is_autocast_enabled("cpu") and not runs_in_bfloat16(type(layer))
+    cell = layer.mode.partition("_")[0].lower()
+    return x.device.type == "cpu" and torch.is_autocast_enabled("cpu") and not runs_in_bfloat16(cell)
 
 
 @lru_cache
-def runs_in_bfloat16(kind: type[nn.RNNBase]) -> bool:
-    """Whether torch can train such layers in bfloat16 on this processor, by a look; it cannot everywhere.
+def runs_in_bfloat16(cell: str) -> bool:
+    """Whether torch can train layers of this cell in bfloat16 on this processor, by a look; it cannot everywhere.
 
     oneDNN has an LSTM in bfloat16 for some vector instructions and none for others (AVX2), and torch does without
     oneDNN for no reason of precision.
     """
     with torch.random.fork_rng(devices=[]), torch.enable_grad(), torch.autocast("cpu", torch.bfloat16):
         try:
-            kind(1, 1)(torch.zeros(1, 1, 1))[0].sum().backward()
+            CELLS[cell](1, 1)(torch.zeros(1, 1, 1))[0].sum().backward()
         except RuntimeError:
             return False
     return True

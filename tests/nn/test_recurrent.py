@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.nn.utils.rnn import pack_sequence
 
+from heedful.nn import recurrent
 from heedful.nn.recurrent import (
     layers_of,
     longest_first,
@@ -124,18 +125,19 @@ def test_what_a_processor_has_not_in_bfloat16_is_float32(cell: str, monkeypatch:
     x = torch.randn(6, 5).bfloat16().float()
     first = [state.bfloat16().float() for state in first]
     expected, (stepped, _) = over_runs(layer, x, [2, 4], first), one_step(layer, x[:2], first)
-    monkeypatch.setattr("heedful.nn.recurrent.runs_in_bfloat16", lambda kind: False)
+    monkeypatch.setattr("heedful.nn.recurrent.runs_in_bfloat16", lambda cell: False)
     with torch.autocast("cpu", torch.bfloat16):
         assert torch.equal(over_runs(layer, x.bfloat16(), [2, 4], [state.bfloat16() for state in first]), expected)
         assert torch.equal(one_step(layer, x[:2].bfloat16(), [state.bfloat16() for state in first])[0], stepped)
 
 
-def test_the_look_at_a_processor_finds_what_torch_does() -> None:
+def test_the_look_at_a_processor_finds_what_torch_does(monkeypatch: pytest.MonkeyPatch) -> None:
     class Unable(nn.LSTM):
         def forward(self, *inputs: object) -> None:  # type: ignore[override]
             raise RuntimeError("could not create a primitive descriptor for the LSTM forward propagation primitive")
 
-    assert runs_in_bfloat16(nn.RNN) and not runs_in_bfloat16(Unable)
+    monkeypatch.setitem(recurrent.CELLS, "unable", Unable)
+    assert runs_in_bfloat16("rnn") and not runs_in_bfloat16("unable")
 
 
 def test_only_several_layers_have_dropout_between_them() -> None:
