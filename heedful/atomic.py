@@ -20,6 +20,9 @@ from typing import IO, Any
 
 from heedful.errors import HeedfulError
 
+# Where a folder can be opened like a file, its names can be brought to the disk; Windows does that by itself, and wants
+# a file to be open for writing.
+_FOLDERS_OPEN = hasattr(os, "O_DIRECTORY")
 _DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _DISK_TROUBLE = _DISK_FULL | {errno.EIO, errno.EROFS}
 
@@ -109,7 +112,9 @@ def _sync_tree(folder: Path) -> None:
 
 def _sync(path: Path) -> None:
     """Bring a file's bytes, or a folder's list of names, to the disk."""
-    descriptor = os.open(path, os.O_RDONLY)
+    if path.is_dir() and not _FOLDERS_OPEN:
+        return
+    descriptor = os.open(path, os.O_RDONLY if _FOLDERS_OPEN else os.O_RDWR)
     try:
         os.fsync(descriptor)
     finally:

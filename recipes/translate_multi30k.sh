@@ -14,5 +14,5 @@ esac
 
 # shellcheck disable=SC2086  # several options
 heedful translate train --train "$data/train.tsv.gz" --dev "$data/val.tsv" --source en --target de --model "$model" $shape \
-    --vocab-size 5000 --dropout 0.2 --precision bfloat16 --budget "${2:-60m}" -o "$out/run" --resume
+    --vocab-size 5000 --dropout 0.2 --budget "${2:-60m}" -o "$out/run" --resume
 heedful translate evaluate "$out/run" "$data/test_2016_flickr.tsv" -o "$out/test.translated.de"

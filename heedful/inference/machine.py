@@ -11,12 +11,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import torch
-from torch import Tensor
 
 from heedful.data.batching import flat_batch
 from heedful.inference.workers import worker_pool
 from heedful.models.bert import Bert, initialise, sized
 from heedful.nn.packed_linear import can_pack
+from heedful.training.distributed import own_device
+from heedful.training.precision import resolved_precision
+from heedful.training.processor import bfloat16_speed, speed_told
 
 PACKAGES = ("heedful", "torch", "tokenizers", "safetensors", "numpy", "jieba", "transformers")
 
@@ -90,18 +92,7 @@ def _best_threads() -> str:
 
 
 def _bfloat16() -> str:
-    """Time the product of a feed-forward layer in both precisions."""
-    x, weights = torch.rand(1024, 512), torch.rand(512, 2048)
-    exact, rounded = (min(_seconds(x.to(d), weights.to(d)) for _ in range(3)) for d in (torch.float32, torch.bfloat16))
-    advice = "try --precision bfloat16 for training" if exact > 1.3 * rounded else "train in float32"
-    return f"products {exact / rounded:.1f} times as fast as in float32: {advice}"
-
-
-def _seconds(x: Tensor, weights: Tensor) -> float:
-    start = time.perf_counter()
-    for _ in range(5):
-        x @ weights
-    return time.perf_counter() - start
+    return f"{speed_told(bfloat16_speed())}; --precision auto is {resolved_precision('auto', own_device())}"
 
 
 def _thread_counts(most: int) -> list[int]:

@@ -13,7 +13,6 @@ the same request again goes on from there. When all is written the header is fil
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import struct
@@ -27,6 +26,7 @@ import numpy as np
 
 from heedful.atomic import atomic_file, plain_write_errors
 from heedful.errors import HeedfulError
+from heedful.file_lock import try_lock
 from heedful.inference.embedder import Chunk
 
 FORMATS = ("npy", "safetensors", "jsonl")
@@ -150,13 +150,10 @@ def _reopened(path: Path, size: int) -> BinaryIO:
     if not path.exists():
         path.touch()
     file = path.open("r+b")
-    try:
-        # Kept until the file is closed; two processes that continue one file would spoil it.
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    if not try_lock(file):  # two processes that continue one file would spoil it
         file.close()
         remedy = "wait for it, stop it, or write to another file"
-        raise HeedfulError("another process is writing this output", where=path, remedy=remedy) from None
+        raise HeedfulError("another process is writing this output", where=path, remedy=remedy)
     file.truncate(size)
     file.seek(size)
     return file

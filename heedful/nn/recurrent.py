@@ -6,6 +6,7 @@ The state of a layer is a tuple of tensors (L, B, D): one of a plain RNN or a GR
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 import torch
 from torch import Tensor, nn
@@ -58,6 +59,9 @@ def over_runs(layer: nn.RNNBase, x: Tensor, lengths: Sequence[int], first: Seque
 
     With two directions the width is twice that of one. `first` is the state to begin with, zero if there is none.
     """
+    if _float32_only(layer, x):
+        with torch.autocast(x.device.type, enabled=False):
+            return over_runs(layer, x.float(), lengths, None if first is None else [state.float() for state in first])
     order, sizes = packed_order(lengths)
     if not len(order):
         return x.new_zeros(0, layer.hidden_size * (1 + layer.bidirectional))
@@ -71,8 +75,32 @@ def over_runs(layer: nn.RNNBase, x: Tensor, lengths: Sequence[int], first: Seque
 
 def one_step(layer: nn.RNNBase, x: Tensor, state: Sequence[Tensor]) -> tuple[Tensor, tuple[Tensor, ...]]:
     """The output (B, its width) for one input each (B, D), and the state after it."""
+    if _float32_only(layer, x):
+        with torch.autocast(x.device.type, enabled=False):
+            return one_step(layer, x.float(), [tensor.float() for tensor in state])
     outputs, after = layer(x[None], _as_torch_has_it(state))
     return outputs[0], after if isinstance(after, tuple) else (after,)
+
+
+def _float32_only(layer: nn.RNNBase, x: Tensor) -> bool:
+    """Whether bfloat16 is asked for here and this processor cannot run such a layer in it."""
+    cell = layer.mode.partition("_")[0].lower()
+    return x.device.type == "cpu" and torch.is_autocast_enabled("cpu") and not runs_in_bfloat16(cell)
+
+
+@lru_cache
+def runs_in_bfloat16(cell: str) -> bool:
+    """Whether torch can train layers of this cell in bfloat16 on this processor, by a look; it cannot everywhere.
+
+    oneDNN has an LSTM in bfloat16 for some vector instructions and none for others (AVX2), and torch does without
+    oneDNN for no reason of precision.
+    """
+    with torch.random.fork_rng(devices=[]), torch.enable_grad(), torch.autocast("cpu", torch.bfloat16):
+        try:
+            CELLS[cell](1, 1)(torch.zeros(1, 1, 1))[0].sum().backward()
+        except RuntimeError:
+            return False
+    return True
 
 
 def _as_torch_has_it(state: Sequence[Tensor] | None) -> Tensor | tuple[Tensor, ...] | None:

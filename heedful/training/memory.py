@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
-import resource
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -16,11 +13,12 @@ from heedful.training.contract import Objective
 from heedful.training.optimiser import Optimiser
 
 _TOO_LITTLE = re.compile(
-    # the last one is what oneDNN says when it finds no room for its code
-    r"can't allocate memory|not enough memory|out of memory|bad_alloc|could not (create|execute) a (memory|primitive)",
+    # The last line is what oneDNN says when it finds no room for its code or its numbers. Without a descriptor it is
+    # another matter: then it has no code at all for what it was asked.
+    r"can't allocate memory|not enough memory|out of memory|bad_alloc"
+    r"|could not (create|execute) a (memory object|primitive(?! descriptor))",
     re.I,
 )
-_CGROUP = Path("/sys/fs/cgroup")
 
 
 @dataclass(frozen=True)
@@ -60,24 +58,6 @@ def estimate(model: nn.Module, optimiser: Optimiser, objective: Objective, porti
     )
 
 
-def available(device: str = "cpu") -> int:
-    """Bytes that can still be had: the least of free memory, the address-space limit and the container's limit."""
-    if device.startswith("cuda"):
-        return int(torch.cuda.mem_get_info(device)[0])
-    free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    meminfo = _text(Path("/proc/meminfo"))
-    if found := re.search(r"MemAvailable:\s+(\d+) kB", meminfo):
-        free = int(found[1]) * 1024
-    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-    if limit != resource.RLIM_INFINITY:
-        pages = int(_text(Path("/proc/self/statm")).split()[0] or 0)
-        free = min(free, limit - pages * os.sysconf("SC_PAGE_SIZE"))
-    container, used = _text(_CGROUP / "memory.max").strip(), _text(_CGROUP / "memory.current").strip()
-    if container.isdigit() and used.isdigit():
-        free = min(free, int(container) - int(used))
-    return max(free, 0)
-
-
 def is_out_of_memory(error: BaseException) -> bool:
     """Whether an error says that memory was refused: Python's, CUDA's, or the text of torch's CPU allocator."""
     if isinstance(error, (MemoryError, torch.OutOfMemoryError)):
@@ -114,10 +94,3 @@ def _kept_for_backward(model: nn.Module, objective: Objective, portion: Any) -> 
             for buffer, before in zip(model.buffers(), buffers, strict=True):
                 buffer.copy_(before)
     return sum(kept.values())
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="ascii")
-    except OSError:
-        return ""

@@ -9,13 +9,13 @@ model/            the finished model
 
 from __future__ import annotations
 
-import fcntl
 import os
 from pathlib import Path
 from typing import IO, Any
 
 from heedful.config import read_toml, write_toml
 from heedful.errors import HeedfulError
+from heedful.file_lock import try_lock
 from heedful.training.checkpoint import Checkpoints
 
 
@@ -68,9 +68,7 @@ class RunFolder:
             raise HeedfulError(
                 f"cannot write here: {error.strerror}", where=self.path, remedy="name another folder"
             ) from error
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
+        if not try_lock(self._lock):
             self._lock.seek(0)
             holder = self._lock.read().strip() or "unknown"
             self.release()
@@ -78,7 +76,7 @@ class RunFolder:
                 f"another process (number {holder}) is training in this folder",
                 where=self.path,
                 remedy="wait for it or stop it, or name another folder",
-            ) from error
+            )
         self._lock.truncate(0)
         self._lock.write(str(os.getpid()))
         self._lock.flush()

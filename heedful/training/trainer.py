@@ -23,9 +23,10 @@ from heedful.training.ahead import Ahead
 from heedful.training.contract import Objective, Portion, Source
 from heedful.training.distributed import World, joined, restarted
 from heedful.training.events import Evaluated, Event, Note, Outcome, Progress
+from heedful.training.free_memory import available
 from heedful.training.journal import Journal
 from heedful.training.keeper import Keeper
-from heedful.training.memory import available, estimate, is_out_of_memory, megabytes
+from heedful.training.memory import estimate, is_out_of_memory, megabytes
 from heedful.training.optimiser import Optimiser, RateScale
 from heedful.training.precision import in_precision
 from heedful.training.run_folder import RunFolder
@@ -269,9 +270,10 @@ class _Run:
             objective = in_precision(self.trainer.objective, self.config.precision)
             needs = estimate(self.model, self.optimiser, objective, portion)
             free = available(self.world.device)
-            short = needs.activations is None or needs.gradients + needs.activations > free
+            short = needs.activations is None or (free is not None and needs.gradients + needs.activations > free)
+            there = "how much is free is not known" if free is None else f"{megabytes(free)} are free"
             warning = ", which may be too little" if short else ""
-            self._emit(Note(f"memory: {needs}; {megabytes(free)} are free{warning}"))
+            self._emit(Note(f"memory: {needs}; {there}{warning}"))
 
     @property
     def _signal(self) -> int | None:

@@ -60,6 +60,7 @@ def test_tables(script: Callable[[str], ModuleType], tiny_translators: dict[str,
     assert "2 + 2 layers" in speed.described(load_translation(tiny_translators["transformer"]))
 
 
+@pytest.mark.processor
 def test_trainers_take_their_rounds(
     script: Callable[[str], ModuleType],
     tiny_translators: dict[str, Path],

@@ -112,6 +112,7 @@ def test_the_other_engine_draws_no_samples(tiny_translators: dict[str, Path]) ->
         other.hypotheses(["the cat"], Sampling())
 
 
+@pytest.mark.processor
 def test_the_tokenizers_go_along_and_nothing_is_overwritten(folder: TranslationFolder, tmp_path: Path) -> None:
     export_ctranslate2(folder, tmp_path / "a", "int8")
     names = {file.name for file in (tmp_path / "a").iterdir()}

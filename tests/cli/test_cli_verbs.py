@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -88,7 +89,8 @@ def test_doctor(monkeypatch: pytest.MonkeyPatch) -> None:
     found = json.loads(run("doctor", "--json").stdout)
     assert {"python", "torch", "cores", "memory", "disk", "threads"} <= set(found)
     assert found["heedful"] == heedful.__version__ and "work best" in found["threads"]
-    assert "times as fast" in found["bfloat16"]
+    assert " times as " in found["bfloat16"] and "0.0 times" not in found["bfloat16"]
+    assert re.search("--precision auto is (float32|bfloat16): .*instructions", found["bfloat16"])
     shown = run("doctor").stdout
     assert all(name in shown for name in found)
 

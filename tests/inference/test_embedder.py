@@ -18,6 +18,8 @@ import heedful
 from heedful.errors import HeedfulError
 from heedful.inference.embedder import TEXTS_PER_CHUNK, Embedder, TruncationWarning
 
+pytestmark = pytest.mark.processor
+
 Sentences = Callable[[int], list[str]]
 
 

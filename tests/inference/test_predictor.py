@@ -23,6 +23,8 @@ from heedful.tasks.regress import Regress
 from heedful.tasks.tag import Tag
 from heedful.tasks.task import Task
 
+pytestmark = pytest.mark.processor
+
 Saved = Callable[..., Path]
 LABELS = ("bad", "good")
 

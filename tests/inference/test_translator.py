@@ -19,6 +19,8 @@ from heedful.inference.embedder import TruncationWarning
 from heedful.inference.load import load_embedder, load_translator
 from heedful.inference.translator import Translator
 
+pytestmark = pytest.mark.processor
+
 KINDS = ("transformer", "pre-norm", "attention", "rnn")
 
 

@@ -56,6 +56,7 @@ def test_the_future_does_not_reach_the_past() -> None:
     assert torch.equal(before[:4], after[:4]) and not torch.equal(before[4:], after[4:])
 
 
+@pytest.mark.processor
 @pytest.mark.parametrize("visible", [None, causal_visible(7)])
 @pytest.mark.parametrize(("kind", "error"), [(torch.float32, 1e-6), (torch.bfloat16, 0.03)])
 def test_the_fast_way_is_the_written_one(visible: torch.Tensor | None, kind: torch.dtype, error: float) -> None:

@@ -30,6 +30,7 @@ def test_value_and_gradient_are_torchs(monkeypatch: pytest.MonkeyPatch, smoothin
         torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.processor
 def test_of_bfloat16_logits_only_the_gradient_is_rounded() -> None:
     rng = torch.Generator().manual_seed(0)
     logits, labels = (torch.randn(9, 50, generator=rng) * 5).bfloat16(), torch.randint(50, (9,), generator=rng)

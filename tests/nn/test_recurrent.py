@@ -9,7 +9,17 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.nn.utils.rnn import pack_sequence
 
-from heedful.nn.recurrent import layers_of, longest_first, one_step, over_runs, packed_order, put_back, reordered
+from heedful.nn import recurrent
+from heedful.nn.recurrent import (
+    layers_of,
+    longest_first,
+    one_step,
+    over_runs,
+    packed_order,
+    put_back,
+    reordered,
+    runs_in_bfloat16,
+)
 
 
 @given(st.lists(st.integers(1, 6), min_size=1, max_size=6))
@@ -90,6 +100,44 @@ def test_steps_are_the_run(cell: str) -> None:
         output, state = one_step(layer, x[:, time], state)
         torch.testing.assert_close(output, expected[:, time])
     assert len(state) == CELLS[cell]
+
+
+@pytest.mark.processor
+@pytest.mark.parametrize("cell", CELLS)
+def test_every_cell_is_trained_under_bfloat16_on_every_processor(cell: str) -> None:
+    lengths = [2, 4]
+    layer, first = layer_and_state(cell, len(lengths))
+    x = torch.randn(sum(lengths), 5)
+    expected = over_runs(layer, x, lengths, first).detach()
+    generator = torch.get_rng_state()
+    with torch.autocast("cpu", torch.bfloat16):
+        found = over_runs(layer, x.bfloat16(), lengths, [state.bfloat16() for state in first])
+        stepped, _ = one_step(layer, x[:2].bfloat16(), [state.bfloat16() for state in first])
+    (found.float().sum() + stepped.float().sum()).backward()
+    assert all(p.grad is not None and p.grad.dtype == torch.float32 for p in layer.parameters())
+    torch.testing.assert_close(found.float(), expected, rtol=0.05, atol=0.05)
+    assert torch.equal(generator, torch.get_rng_state())
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_what_a_processor_has_not_in_bfloat16_is_float32(cell: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    layer, first = layer_and_state(cell, 2)
+    x = torch.randn(6, 5).bfloat16().float()
+    first = [state.bfloat16().float() for state in first]
+    expected, (stepped, _) = over_runs(layer, x, [2, 4], first), one_step(layer, x[:2], first)
+    monkeypatch.setattr("heedful.nn.recurrent.runs_in_bfloat16", lambda cell: False)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert torch.equal(over_runs(layer, x.bfloat16(), [2, 4], [state.bfloat16() for state in first]), expected)
+        assert torch.equal(one_step(layer, x[:2].bfloat16(), [state.bfloat16() for state in first])[0], stepped)
+
+
+def test_the_look_at_a_processor_finds_what_torch_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Unable(nn.LSTM):
+        def forward(self, *inputs: object) -> None:  # type: ignore[override]
+            raise RuntimeError("could not create a primitive descriptor for the LSTM forward propagation primitive")
+
+    monkeypatch.setitem(recurrent.CELLS, "unable", Unable)
+    assert runs_in_bfloat16("rnn") and not runs_in_bfloat16("unable")
 
 
 def test_only_several_layers_have_dropout_between_them() -> None:

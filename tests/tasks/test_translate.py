@@ -82,6 +82,7 @@ def test_portions_add_up_to_the_gradient_of_the_whole(model: TranslationModel) -
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.processor
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 @pytest.mark.parametrize(
     "make",

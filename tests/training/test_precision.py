@@ -20,6 +20,8 @@ from heedful.training.step import Stepper
 from heedful.training.timing import Clock
 from heedful.training.training_config import TrainingConfig
 
+pytestmark = pytest.mark.processor
+
 
 def test_a_step_in_bfloat16_is_nearly_the_one_in_float32(trainee: ModuleType) -> None:
     after = {}
