@@ -318,7 +318,7 @@ def test_sharing_is_one_table() -> None:
     assert separate.logits(separate(bitext([[2, 49, 3]], [[2, 29, 3]]))).shape == (2, 30)
 
 
-@pytest.mark.skipif(not can_pack(), reason="this torch cannot pack")
+@pytest.mark.skipif(not can_pack(), reason="needs oneDNN: it packs the weights")
 @pytest.mark.parametrize("bert", [False, True])
 def test_a_packed_model_says_the_same(bert: bool) -> None:
     model = randomised(with_bert(CONFIG, BERT) if bert else CONFIG)
