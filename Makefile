@@ -10,13 +10,14 @@ quickstart: $(VENV)/.installed
 	rm -rf quickstart
 	PATH="$(CURDIR)/$(BIN):$$PATH" sh recipes/quickstart.sh quickstart
 
+# A part of them with `make test TESTS=tests/nn`; all cores run tests, each with one thread of torch.
 test: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest
-	ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2 $(BIN)/python -m pytest -m processor
+	$(BIN)/python -m pytest -n logical --maxprocesses 8 --dist worksteal $(TESTS)
+	ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2 $(BIN)/python -m pytest -n logical --maxprocesses 8 --dist worksteal -m processor
 
 # The peers we race, and the model that everybody loads; the model's package declares heavy needs it does not have.
 bench-setup: $(VENV)/.installed-dev

@@ -22,7 +22,7 @@ from engines import ENGINES, engines
 from materials import minilm, paragraphs
 from results_file import RESULTS, Table, write_results
 
-import heedful
+from heedful.inference.load import load_embedder
 from heedful.inference.workers import worker_pool
 from heedful.nn.packed_linear import PackedLinear
 
@@ -90,7 +90,7 @@ def race(names: list[str], texts: list[str], rounds: int, rng: random.Random) ->
 
 def arithmetic(texts: list[str], texts_per_second: float) -> str:
     """How near heedful comes to what the cores can compute: its linear layers alone, as a share of a bare product."""
-    model = heedful.load(minilm(), "cpu")
+    model = load_embedder(minilm(), "cpu")
     config, limit = model.encoder.config, 256
     tokens = sum(len(e.ids) for e in model.tokenizer.encode_batch(texts, limit, offsets=False))
     width, inner = config.hidden_size, config.intermediate_size

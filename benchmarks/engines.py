@@ -21,9 +21,9 @@ CORES = len(os.sched_getaffinity(0))
 
 def heedful(model: Path, scratch: Path) -> Embed:
     """This project."""
-    import heedful
+    from heedful.inference.load import load_embedder
 
-    loaded = heedful.load(model, "cpu")
+    loaded = load_embedder(model, "cpu")
     return lambda texts: np.asarray(loaded.embed(texts, pooling="mean", normalize=True, max_length=MAX_LENGTH))
 
 

@@ -25,6 +25,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +80,7 @@ def fingerprint(run: Path) -> str:
 def unreadable(run: Path) -> int:
     """How many checkpoints that stand under their final name are not sound."""
     kept = Checkpoints(run / "checkpoints")
-    return sum(_refused(lambda step=step: verify(kept.path(step))) for step in kept.steps())
+    return sum(_refused(partial(verify, kept.path(step))) for step in kept.steps())
 
 
 def repeated_steps(run: Path) -> int:

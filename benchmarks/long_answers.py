@@ -23,12 +23,11 @@ from pathlib import Path
 
 from results_file import RESULTS, Table, write_results
 
-import heedful
 from heedful.atomic import atomic_file
 from heedful.checkpoints.folder import read_folder
 from heedful.data.labelled import Question
 from heedful.data.squad import read_questions
-from heedful.inference.load import model_path
+from heedful.inference.load import load_embedder, model_path
 from heedful.text.tokenizer import Tokenizer
 from heedful.toy.roles import THINGS
 from heedful.toy.tasks import stories
@@ -88,7 +87,7 @@ def plant(arguments: argparse.Namespace) -> None:
 
 def measure(arguments: argparse.Namespace) -> None:
     """Ask the long texts, and for comparison the paragraphs by themselves."""
-    rng, model = random.Random(arguments.seed), heedful.load(arguments.model)
+    rng, model = random.Random(arguments.seed), load_embedder(arguments.model)
     hideout = Hideout.of("heldout", _tokenizer(arguments.model), arguments.seed)
     short = rng.sample(list(read_questions(arguments.questions).examples), arguments.texts)
     long = [hideout.hide(question, arguments.tokens, rng) for question in short]

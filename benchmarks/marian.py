@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import nn
 from torch.nn.utils.rnn import pad_sequence
 from transformers import MarianConfig, MarianMTModel
 
+from heedful.checkpoints.translation_folder import TranslationFolder
 from heedful.models.transformer import Transformer, TransformerConfig
+from heedful.nn.transformer_layers import DecoderLayer, EncoderLayer
 from heedful.schema import Bitext
 from heedful.text.sides import Symbols
 
 PAD = 0
+
+
+def transformer_in(folder: TranslationFolder) -> Transformer:
+    """The model of a folder, which must be a Transformer."""
+    if not isinstance(folder.model, Transformer):
+        sys.exit("Marian is a Transformer: compare such a model")
+    return folder.model
 
 
 def marian_of(config: TransformerConfig, symbols: Symbols) -> MarianMTModel:
@@ -77,22 +88,26 @@ def padded(bitext: Bitext) -> dict[str, torch.Tensor]:
 
 
 def _block(flat: torch.Tensor, lengths: tuple[int, ...], value: int) -> torch.Tensor:
-    return pad_sequence(list(flat.split(lengths)), batch_first=True, padding_value=value)
+    return pad_sequence(list(torch.split(flat, list(lengths))), batch_first=True, padding_value=value)
 
 
-def _copy_layer(theirs: nn.Module, ours: nn.Module) -> None:
-    for module, name in ((theirs.self_attn, "attention"), (getattr(theirs, "encoder_attn", None), "cross")):
-        if module is not None:
-            attention = ours.get_submodule(name)
-            query, *memory = [attention.qkv] if name == "attention" else [attention.query, attention.memory]
-            weights = torch.cat([product.weight for product in (query, *memory)]).chunk(3)
-            biases = torch.cat([product.bias for product in (query, *memory)]).chunk(3)
-            for place, weight, bias in zip((module.q_proj, module.k_proj, module.v_proj), weights, biases, strict=True):
-                place.weight.copy_(weight)
-                place.bias.copy_(bias)
-            module.out_proj.load_state_dict(attention.out.state_dict())
-            norm = theirs.self_attn_layer_norm if name == "attention" else theirs.encoder_attn_layer_norm
-            norm.load_state_dict(ours.get_submodule(f"{name}_residual.norm").state_dict())
+def _copy_layer(theirs: Any, ours: nn.Module) -> None:
+    assert isinstance(ours, EncoderLayer | DecoderLayer)
+    _copy_attention(theirs.self_attn, [ours.attention.qkv], ours.attention.out)
+    theirs.self_attn_layer_norm.load_state_dict(ours.attention_residual.norm.state_dict())
+    if isinstance(ours, DecoderLayer):
+        _copy_attention(theirs.encoder_attn, [ours.cross.query, ours.cross.memory], ours.cross.out)
+        theirs.encoder_attn_layer_norm.load_state_dict(ours.cross_residual.norm.state_dict())
     theirs.fc1.load_state_dict(ours.feed_forward.up.state_dict())
     theirs.fc2.load_state_dict(ours.feed_forward.down.state_dict())
     theirs.final_layer_norm.load_state_dict(ours.feed_forward_residual.norm.state_dict())
+
+
+def _copy_attention(theirs: Any, ours: Sequence[nn.Linear], out: nn.Linear) -> None:
+    """Ours makes queries, keys and values by fewer products than three."""
+    weights = torch.cat([product.weight for product in ours]).chunk(3)
+    biases = torch.cat([product.bias for product in ours]).chunk(3)
+    for place, weight, bias in zip((theirs.q_proj, theirs.k_proj, theirs.v_proj), weights, biases, strict=True):
+        place.weight.copy_(weight)
+        place.bias.copy_(bias)
+    theirs.out_proj.load_state_dict(out.state_dict())

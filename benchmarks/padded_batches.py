@@ -19,7 +19,7 @@ def padded(portion: PretrainingPortion) -> dict[str, torch.Tensor]:
         "labels": (labels, -100),
     }
     block = {
-        name: pad_sequence(list(flat.split(portion.batch.lengths)), batch_first=True, padding_value=value)
+        name: pad_sequence(list(torch.split(flat, list(portion.batch.lengths))), batch_first=True, padding_value=value)
         for name, (flat, value) in columns.items()
     }
     return block if portion.nsp is None else {**block, "next_sentence_label": portion.nsp}

@@ -22,11 +22,11 @@ from results_file import RESULTS, Table, write_results
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-import heedful
 from heedful.checkpoints.bert_folder import load_bert, load_bert_for_pretraining, save_bert
 from heedful.checkpoints.folder import read_folder
 from heedful.data.batching import flat_batch
 from heedful.inference.embedder import Embedder
+from heedful.inference.load import load_embedder
 from heedful.models.bert import Bert, BertForPretraining
 from heedful.schema import Batch
 
@@ -72,10 +72,14 @@ def loaded_there(kind: str, folder: Path) -> tuple[Any, dict[str, Any]]:
 
 def expected(model: torch.nn.Module, batch: Batch) -> Any:
     """What transformers makes of the batch, padded as it wants it."""
-    ids, segments = (pad_sequence(list(x.split(batch.lengths)), batch_first=True) for x in (batch.ids, batch.segments))
+    ids, segments = (_padded(flat, batch.lengths) for flat in (batch.ids, batch.segments))
     mask = (torch.arange(ids.shape[1]) < torch.tensor(batch.lengths)[:, None]).long()
     everything = {"output_hidden_states": True, "output_attentions": True}
     return model(input_ids=ids, token_type_ids=segments, attention_mask=mask, **everything)
+
+
+def _padded(flat: Tensor, lengths: tuple[int, ...]) -> Tensor:
+    return pad_sequence(list(torch.split(flat, list(lengths))), batch_first=True)
 
 
 def flat(padded: Tensor) -> Tensor:
@@ -118,7 +122,7 @@ def compare_folder(name: str, folder: Path) -> list[Comparison]:
     theirs, _ = loaded_there("BertModel", folder)
     batch = random_batch(theirs.config.vocab_size, seed=0)
     plain = compare_encoder(name, load_bert(read_folder(folder)), theirs, batch)
-    fast = compare_encoder(f"{name}, as loaded for inference", heedful.load(folder, "cpu").encoder, theirs, batch)
+    fast = compare_encoder(f"{name}, as loaded for inference", load_embedder(folder, "cpu").encoder, theirs, batch)
     return plain + fast
 
 
@@ -164,7 +168,7 @@ def known_answers(english: Embedder) -> list[list[str]]:
     found = (cosines[0, 1], cosines[0, 2], cosines[1, 2])
     names = ("weather / sunny", "weather / stadium", "sunny / stadium")
     rows = [[f"MiniLM: {n}", f"{f:.4f}", f"{p:.4f}"] for n, f, p in zip(names, found, PUBLISHED, strict=True)]
-    china = heedful.load(m3e(), "cpu").similarity(["中国", "美国", "苹果"])
+    china = load_embedder(m3e(), "cpu").similarity(["中国", "美国", "苹果"])
     if any(row[1] != row[2] for row in rows) or china[0, 1] <= china[0, 2]:
         sys.exit(f"not the known answers: {rows}, {china}")
     rows.append(["m3e-small-zh: 中国 / 美国", f"{china[0, 1]:.4f}", "more than the next"])
@@ -177,14 +181,14 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path, default=RESULTS / "parity.json")
     parser.add_argument("--texts", type=int, default=300, help="texts that are compared alone and in batches")
     arguments = parser.parse_args()
-    english = heedful.load(minilm(), "cpu")
+    english = load_embedder(minilm(), "cpu")
     with torch.inference_mode(), tempfile.TemporaryDirectory() as scratch:
         comparisons = compare_folder("all-MiniLM-L6-v2", minilm()) + compare_folder("m3e-small-zh", m3e())
         more, remarks = compare_round_trip(Path(scratch))
     comparisons += more
     texts = paragraphs(arguments.texts, seed=0)
     batches = any_batch("as loaded for inference", english, texts)
-    plain = heedful.load(minilm(), "cpu")
+    plain = load_embedder(minilm(), "cpu")
     plain.encoder = load_bert(plain.folder)
     batches += any_batch("plain encoder", plain, texts)
     write_results(

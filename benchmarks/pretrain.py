@@ -67,7 +67,11 @@ def ours(size: str, dropout: float, precision: Precision, batches: list[Pretrain
     stepper = Stepper(
         model.train(), pretraining_losses, Optimiser(model, recipe), recipe, World(), Clock(), lambda: None
     )
-    return lambda number: stepper.take(number, [batches[number % len(batches)]])
+
+    def step(number: int) -> None:
+        stepper.take(number, [batches[number % len(batches)]])
+
+    return step
 
 
 def reference(

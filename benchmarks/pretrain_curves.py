@@ -17,7 +17,7 @@ from typing import Any
 from results_file import RESULTS, Table, write_results
 from standalone_svg import standalone
 
-import heedful
+from heedful.inference.load import load_embedder
 from heedful.views.svg import Curve, line_chart
 
 COLUMNS = ("mlm_loss", "mlm_accuracy", "pseudo_perplexity", "nsp_accuracy")
@@ -76,7 +76,7 @@ def picture(title: str, rows: list[dict[str, Any]]) -> str:
 
 def filled(model: Path, texts: list[str]) -> list[list[str]]:
     """The three likeliest words for the first [MASK] of each text."""
-    loaded = heedful.load(model)
+    loaded = load_embedder(model)
     rows = []
     for text in texts:
         guesses = loaded.fill(text, top=3)[0].guesses

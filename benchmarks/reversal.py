@@ -155,7 +155,7 @@ def trained(run: Run) -> Seq2Seq | Transformer:
         bitext = lay_out(*framed(sorted(batch, key=len, reverse=True)))
         loss = F.cross_entropy(model.logits(model(bitext)), bitext.labels)
         optimizer.zero_grad()
-        loss.backward()
+        torch.autograd.backward(loss)
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         if step % REPORT_EVERY == 0:

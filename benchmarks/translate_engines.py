@@ -61,10 +61,11 @@ ENGINES = {
 
 def _generate(model: Path, by_length: bool) -> Translate:
     """`generate` of transformers' Marian; it stops as soon as the others do."""
-    from marian import marian_of, with_weights
+    from marian import marian_of, transformer_in, with_weights
 
     folder, symbols = _folder(model)
-    theirs = with_weights(marian_of(folder.model.config, symbols), folder.model)
+    ours = transformer_in(folder)
+    theirs = with_weights(marian_of(ours.config, symbols), ours)
 
     def translate(texts: Sequence[str]) -> list[str]:
         ids = [encoding.ids for encoding in folder.sides.source.encode_batch(texts)]

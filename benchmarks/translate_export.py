@@ -13,6 +13,7 @@ import argparse
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from materials import multi30k
 from results_file import RESULTS, Table, write_results
@@ -48,7 +49,7 @@ def main() -> None:
     )
 
 
-def compared(run: Path) -> list[list[str | int]]:
+def compared(run: Path) -> list[list[Any]]:
     """The rows of a model."""
     mine = load_translator(run, "cpu")
     texts = [pair.source for pair in read_pairs([multi30k("test_2016_flickr.tsv")], *mine.folder.names).examples]

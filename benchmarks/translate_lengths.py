@@ -18,9 +18,9 @@ from materials import multi30k
 from results_file import RESULTS, Table, write_results
 from standalone_svg import panels, standalone
 
-import heedful
 from heedful.atomic import atomic_file
 from heedful.data.parallel import read_pairs
+from heedful.inference.load import load_translator
 from heedful.tasks.bleu_bootstrap import Bleu
 from heedful.tasks.translate_scores import tokenizer_for
 from heedful.views.svg import Curve, line_chart
@@ -45,7 +45,7 @@ def main() -> None:
     a = parser.parse_args()
     measured: dict[str, dict[str, list[dict[str, float]]]] = {}
     for name, _, folder in (given.partition("=") for given in a.runs):
-        model = heedful.load(folder)
+        model = load_translator(folder)
         pairs = [
             (pair.source, pair.target)
             for pair in read_pairs([multi30k("test_2016_flickr.tsv")], *model.folder.names).examples

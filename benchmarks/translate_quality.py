@@ -23,11 +23,10 @@ from typing import Any
 from materials import multi30k, tatoeba
 from results_file import RESULTS, Table, write_results
 
-import heedful
 from heedful.atomic import atomic_file
 from heedful.checkpoints.translation_folder import load_translation
 from heedful.data.parallel import read_pairs
-from heedful.inference.load import model_path
+from heedful.inference.load import load_translator, model_path
 from heedful.tasks.bleu_bootstrap import Bleu
 from heedful.tasks.translate_scores import Scorer, tokenizer_for
 
@@ -112,7 +111,7 @@ def measured(run: Run, work: Path) -> dict[str, Any]:
     subprocess.run([sys.executable, "-m", "heedful", "translate", "train", *data, *given], check=True)
     pairs = read_pairs([test], run.source, run.target).examples
     trained = load_translation(model_path(folder)).model
-    said = heedful.load(folder).translate([pair.source for pair in pairs], beam=BEAM)
+    said = load_translator(folder).translate([pair.source for pair in pairs], beam=BEAM)
     right, tokenizer = [pair.target for pair in pairs], tokenizer_for(run.target)
     scorer = Scorer(right, tokenizer)
     scores = scorer.scores(said)

@@ -28,6 +28,7 @@ from typing import get_args
 
 import numpy as np
 from engine_process import EngineProcess, processes
+from marian import transformer_in
 from materials import multi30k
 from results_file import RESULTS, Table, write_results
 from translate_engines import BEAM, ENGINES
@@ -178,7 +179,7 @@ def latency_table(milliseconds: Mapping[str, list[float]], versions: Mapping[str
 
 def described(folder: TranslationFolder) -> str:
     """The size of a model in words."""
-    config = folder.model.config
+    config = transformer_in(folder).config
     layers = f"{config.encoder_layers} + {config.decoder_layers} layers"
     shape = f"width {config.width}, {config.heads} heads, feed-forward {config.inner}"
     return f"a Transformer of {layers}, {shape}, {config.target_vocab_size} pieces"

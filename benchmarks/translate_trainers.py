@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
-from marian import marian_of, padded
+from marian import marian_of, padded, transformer_in
 from materials import multi30k
 
 from heedful.checkpoints.translation_folder import TranslationFolder, load_translation
@@ -108,7 +108,7 @@ def _rounds(step_in: Callable[[Precision], Step], portions: Sequence[BitextPorti
 
 
 def _our_step(folder: TranslationFolder, precision: Precision) -> Step:
-    model = Transformer(folder.model.config)
+    model = Transformer(transformer_in(folder).config)
     initialise_transformer(model, seed=0)
     recipe = TrainingConfig(steps=10**6, clip=CLIP, learning_rate=RATE, precision=precision)
     objective, optimiser = TranslationObjective(SMOOTHING), Optimiser(model, recipe)
@@ -121,7 +121,7 @@ def _our_step(folder: TranslationFolder, precision: Precision) -> Step:
 
 
 def _their_step(folder: TranslationFolder, precision: Precision) -> Step:
-    model = marian_of(folder.model.config, Symbols.of(folder.sides.target)).train()
+    model = marian_of(transformer_in(folder).config, Symbols.of(folder.sides.target)).train()
     optimiser = torch.optim.AdamW(model.parameters(), lr=RATE, weight_decay=0.01, fused=True)
 
     def step(batch: Mapping[str, torch.Tensor]) -> None:
@@ -129,7 +129,7 @@ def _their_step(folder: TranslationFolder, precision: Precision) -> Step:
         labels = given.pop("labels")
         with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bfloat16"):
             logits = model(**given, use_cache=False).logits.float()
-        F.cross_entropy(logits.flatten(0, 1), labels.flatten(), label_smoothing=SMOOTHING).backward()
+        torch.autograd.backward(F.cross_entropy(logits.flatten(0, 1), labels.flatten(), label_smoothing=SMOOTHING))
         torch.nn.utils.clip_grad_norm_(model.parameters(), CLIP)
         optimiser.step()
         optimiser.zero_grad()

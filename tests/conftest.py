@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import random
 import string
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-
-# Read by OpenMP when torch is imported: threads that wait asleep leave the cores of a busy machine to those who work.
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-
 import torch
 
 import heedful

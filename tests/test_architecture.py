@@ -5,9 +5,8 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-
-import pytest
 
 from heedful.cli.main import VERBS
 
@@ -21,6 +20,9 @@ QUICK = (
     *("from heedful.cli.run_options", "from heedful.runs"),
     *("from __future__", "from collections", "from pathlib", "from typing"),
 )
+RUNS_WHAT_IT_READS = {"eval", "exec", "compile", "__import__", "torch.load", "trust_remote_code", "allow_pickle"}
+PICKLES = {"pickle", "marshal", "shelve", "dill", "joblib"}
+VAGUE = {"utils", "util", "helpers", "helper", "common", "base", "misc"}
 # Whoever derives from these says what its own methods do.
 OWN_MEANING = {"nn.Module", "NamedTuple"}
 
@@ -33,23 +35,31 @@ def dotted(node: ast.expr) -> str:
     return ast.unparse(node) if isinstance(node, ast.Name | ast.Attribute) else ""
 
 
-@pytest.mark.parametrize("file", SOURCES, ids=relative)
-def test_nothing_that_runs_what_it_reads(file: Path) -> None:
-    for node in ast.walk(TREES[file]):
+def check(violations: Callable[[ast.Module], Iterable[str]], files: Sequence[Path] = SOURCES) -> None:
+    """All violations of a rule in all files are told at once, a line for each."""
+    found = [f"{relative(file)}: {violation}" for file in files for violation in violations(TREES[file])]
+    assert files
+    assert not found, "\n".join(found)
+
+
+def runs_what_it_reads(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
         if isinstance(node, ast.Call):
-            assert dotted(node.func) not in {"eval", "exec", "compile", "__import__", "torch.load"}, node.lineno
-            assert not {keyword.arg for keyword in node.keywords} & {"trust_remote_code", "allow_pickle"}, node.lineno
+            names = {dotted(node.func), *(keyword.arg for keyword in node.keywords)}
+            yield from (f"line {node.lineno}: {name}" for name in names & RUNS_WHAT_IT_READS)
         if isinstance(node, ast.Import | ast.ImportFrom):
             modules = [alias.name for alias in node.names] + [getattr(node, "module", None) or ""]
-            assert not {name.split(".")[0] for name in modules} & {"pickle", "marshal", "shelve", "dill", "joblib"}, (
-                node.lineno
-            )
+            names = {name.split(".")[0] for name in modules}
+            yield from (f"line {node.lineno}: {name}" for name in names & PICKLES)
+
+
+def test_nothing_that_runs_what_it_reads() -> None:
+    check(runs_what_it_reads)
 
 
 def test_files_are_short_and_named_after_what_they_hold() -> None:
-    for file in SOURCES:
-        assert len(file.read_text(encoding="utf-8").splitlines()) <= 380, relative(file)
-        assert file.stem not in {"utils", "util", "helpers", "helper", "common", "base", "misc"}, relative(file)
+    assert not [relative(file) for file in SOURCES if len(file.read_text(encoding="utf-8").splitlines()) > 380]
+    assert not [relative(file) for file in SOURCES if file.stem in VAGUE]
 
 
 def public(tree: ast.AST) -> list[ast.FunctionDef | ast.ClassDef]:
@@ -68,19 +78,23 @@ def is_field(node: ast.FunctionDef | ast.ClassDef) -> bool:
     return "property" in map(dotted, node.decorator_list)
 
 
-@pytest.mark.parametrize("file", SOURCES, ids=relative)
-def test_what_is_public_says_what_it_does(file: Path) -> None:
-    tree = TREES[file]
-    assert ast.get_docstring(tree), "the file has no docstring"
-    silent = [n.name for n in public(tree) if not ast.get_docstring(n) and not is_field(n)]
-    assert not silent
+def silent(tree: ast.Module) -> Iterator[str]:
+    if not ast.get_docstring(tree):
+        yield "the file has no docstring"
+    yield from (node.name for node in public(tree) if not ast.get_docstring(node) and not is_field(node))
 
 
-@pytest.mark.parametrize("file", SOURCES, ids=relative)
-def test_functions_are_short(file: Path) -> None:
-    functions = [node for node in ast.walk(TREES[file]) if isinstance(node, ast.FunctionDef)]
-    long = [f.name for f in functions if (f.end_lineno or 0) - f.lineno > 75]
-    assert not long
+def test_what_is_public_says_what_it_does() -> None:
+    check(silent)
+
+
+def long_functions(tree: ast.Module) -> Iterator[str]:
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    yield from (f.name for f in functions if (f.end_lineno or 0) - f.lineno > 75)
+
+
+def test_functions_are_short() -> None:
+    check(long_functions)
 
 
 def defines_command(tree: ast.Module) -> bool:
@@ -98,12 +112,13 @@ def test_every_command_is_a_verb_or_belongs_to_one() -> None:
     assert {file.parent.name for file in COMMANDS} == {"cli", *folders}
 
 
-@pytest.mark.parametrize("file", COMMANDS, ids=relative)
-def test_a_command_imports_nothing_slow_at_its_top(file: Path) -> None:
-    top = TREES[file].body
-    imports = [node for node in top if isinstance(node, ast.Import | ast.ImportFrom)]
-    slow = [ast.unparse(node) for node in imports if not ast.unparse(node).startswith(QUICK)]
-    assert not slow
+def slow_imports(tree: ast.Module) -> Iterator[str]:
+    imports = [ast.unparse(node) for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
+    yield from (line for line in imports if not line.startswith(QUICK))
+
+
+def test_a_command_imports_nothing_slow_at_its_top() -> None:
+    check(slow_imports, COMMANDS)
 
 
 def tracked() -> list[Path]:

@@ -40,7 +40,6 @@ def test_marian_with_our_weights_is_our_model(script: Callable[[str], ModuleType
 def test_all_engines_say_the_same(
     script: Callable[[str], ModuleType], tiny_translators: dict[str, Path], tmp_path: Path
 ) -> None:
-    pytest.importorskip("ctranslate2")
     engines = script("translate_engines").ENGINES
     texts = ["the cat", "我爱北京", "love the dog, the cat", "zebra!"]
     said = {}

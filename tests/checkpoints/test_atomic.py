@@ -128,7 +128,7 @@ def test_other_errors_of_the_block_pass_through(tmp_path: Path) -> None:
     assert names(tmp_path) == []
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write anywhere")
+@pytest.mark.skipif(os.geteuid() == 0, reason="needs an ordinary user: root may write anywhere")
 def test_a_place_that_may_not_be_written_to(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     with pytest.raises(HeedfulError, match="Permission denied"), atomic_file(tmp_path / "a.txt"):

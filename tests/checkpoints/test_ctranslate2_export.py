@@ -6,6 +6,7 @@ import random
 from pathlib import Path
 from typing import Any
 
+import ctranslate2
 import pytest
 import torch
 
@@ -18,8 +19,6 @@ from heedful.models.bert import BertConfig
 from heedful.models.transformer import Transformer, TransformerConfig, with_bert
 from heedful.tasks.translate_search import search
 from heedful.text.sides import Symbols
-
-ctranslate2 = pytest.importorskip("ctranslate2")
 
 KINDS = ("transformer", "pre-norm")
 WORDS = ["the", "cat", "sees", "love", "dog", "中国", "我爱", "北京。", "zebra!", "unaffordable"]

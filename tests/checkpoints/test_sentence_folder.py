@@ -152,7 +152,7 @@ def test_settings_come_back_as_they_were_written(
 
 
 def test_sentence_transformers_reads_what_is_written_here(foreign: Foreign, tmp_path: Path) -> None:
-    library = pytest.importorskip("sentence_transformers", reason="a peer of the bench extra")
+    library = pytest.importorskip("sentence_transformers", reason="needs the extra bench")
     folder = read_folder(foreign("BertModel"))
     for pooling in POOLINGS:
         target = tmp_path / pooling

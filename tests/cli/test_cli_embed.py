@@ -154,7 +154,7 @@ def many(sentences: Callable[[int], list[str]], tmp_path: Path) -> Path:
     return file
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
+@pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
 def test_a_killed_run_is_continued_to_the_same_bytes(tiny_folder: Path, many: Path, tmp_path: Path) -> None:
     killed = in_a_process(KILLED, tiny_folder, many, "-o", tmp_path / "x.npy")
     assert killed.returncode == -signal.SIGKILL, killed.stderr
@@ -168,7 +168,7 @@ def test_a_killed_run_is_continued_to_the_same_bytes(tiny_folder: Path, many: Pa
     assert not list(tmp_path.glob("*partial*"))
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="needs file size limits")
+@pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals: they enforce a limit on the size of files")
 def test_a_full_disk_is_told_and_what_is_done_is_kept(tiny_folder: Path, many: Path, tmp_path: Path) -> None:
     full = in_a_process(FULL_DISK, tiny_folder, many, "-o", tmp_path / "x.npy")
     assert full.returncode == 2 and "Traceback" not in full.stderr

@@ -189,7 +189,6 @@ def test_what_cannot_be_scored_is_told(run: Path, tmp_path: Path) -> None:
 
 
 def test_export(run: Path, tiny_translators: dict[str, Path], tmp_path: Path) -> None:
-    pytest.importorskip("ctranslate2")
     done = heedful("export", run, "--to", "ctranslate2", "-o", tmp_path / "a")
     assert done.exit_code == 0 and (tmp_path / "a" / "model.bin").is_file(), (done.output, done.exception)
     again = heedful("export", run, "--to", "ctranslate2", "-o", tmp_path / "a")
@@ -201,7 +200,6 @@ def test_export(run: Path, tiny_translators: dict[str, Path], tmp_path: Path) ->
 
 
 def test_the_other_engine_on_the_command_line(run: Path, tmp_path: Path) -> None:
-    pytest.importorskip("ctranslate2")
     path = plain(tmp_path / "a.txt")
     assert len(lines(run, path, "--engine", "ctranslate2", "--beam", 1, "--max-length", 8)) == 4
 

@@ -104,7 +104,7 @@ def test_workers_end_with_their_parent(text_file, tokenizer, tmp_path):
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
     if not children.exists():
         process.kill()
-        pytest.skip("needs Linux")
+        pytest.skip("needs Linux: /proc tells the children of a process")
     numbers = [int(number) for number in children.read_text().split()]
     process.kill()
     process.wait()

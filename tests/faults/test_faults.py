@@ -69,7 +69,7 @@ def test_too_little_memory_halves_the_portions_and_keeps_the_batch(faults: Modul
         assert (weight - theirs[name]).norm() <= 1e-3 * theirs[name].norm() + 1e-6, name
 
 
-@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs Linux to limit the address space")
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs Linux: to limit the address space")
 def test_an_example_that_never_fits_is_a_clear_error(faults: ModuleType, tmp_path: Path) -> None:
     done = faults.train(tmp_path / "run", "--width", "4000000", "--batch", "2", "--memory", "1000000000")
     assert done.returncode == 2, done.stderr

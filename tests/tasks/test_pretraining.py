@@ -106,12 +106,21 @@ def test_evaluation_counts_right_answers_over_all_portions() -> None:
     ours = model()
     portions = [portion(np.random.default_rng(seed)) for seed in range(3)]
     with torch.no_grad():
+        for one in portions:  # so that some guesses are right, and not all
+            one.labels[::3] = guess(ours, one).mlm.argmax(-1)[::3]
         found = evaluate(ours, portions)
-        logits = torch.cat([guess(ours, one).mlm for one in portions])
-    labels = torch.cat([one.labels for one in portions])
-    assert found["mlm_accuracy"] == pytest.approx(float((logits.argmax(-1) == labels).float().mean()))
-    assert found["mlm_loss"] == pytest.approx(float(torch.nn.functional.cross_entropy(logits, labels)), rel=1e-5)
-    assert 0 <= found["nsp_accuracy"] <= 1
+        guesses = [guess(ours, one) for one in portions]
+    answers = {
+        "mlm": (torch.cat([one.mlm for one in guesses]), torch.cat([one.labels for one in portions])),
+        "nsp": (torch.cat([one.nsp for one in guesses]), torch.cat([one.nsp for one in portions])),
+    }
+    for name, (logits, truth) in answers.items():
+        right = float((logits.argmax(-1) == truth).float().mean())
+        assert 0 < right < 1
+        assert found[f"{name}_accuracy"] == pytest.approx(right)
+        loss = float(torch.nn.functional.cross_entropy(logits, truth))
+        assert found[f"{name}_loss"] == pytest.approx(loss, rel=1e-5)
+    assert found["mlm_perplexity"] == pytest.approx(np.exp(found["mlm_loss"]))
 
 
 def hidden_examples(tokenizer: Tokenizer) -> Examples:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import sys
 
 import pytest
+import sacrebleu
 
 from heedful.errors import HeedfulError
 from heedful.tasks.translate_scores import Scorer, tokenizer_for
-
-sacrebleu = pytest.importorskip("sacrebleu")
 
 REFERENCES = ["Ein Hund läuft über die Wiese.", "Zwei Männer stehen vor einem Haus.", "Eine Frau (links) liest."]
 TRANSLATIONS = ["Ein Hund rennt über die Wiese.", "Zwei Männer stehen vor dem Haus.", "Eine Frau liest ein Buch."]

@@ -4,21 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
 import pytest
-import torch
-
-
-@pytest.fixture(scope="session", autouse=True)
-def one_thread() -> Iterator[None]:
-    """Threads that wait for each other are slow on a busy machine, and these networks are small."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 @pytest.fixture(scope="session")

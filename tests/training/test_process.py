@@ -24,7 +24,7 @@ print(resident() - before)
 """
 
 
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other allocators do as they like")
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="needs glibc: other allocators do as they like")
 def test_freed_memory_is_there_for_the_next_step() -> None:
     megabytes = {}
     for prepare in ("prepare_process()", ""):
