@@ -289,26 +289,26 @@ def test_samples_are_repeated_by_the_seed() -> None:
 
 
 @pytest.mark.parametrize(
-    "make",
+    ("make", "said"),
     [
-        lambda: Beam(0),
-        lambda: Beam(3, n_best=4),
-        lambda: Beam(3, n_best=0),
-        lambda: Beam(3, -0.1),
-        lambda: Beam(3, math.nan),
-        lambda: Beam(3, math.inf),
-        lambda: Sampling(temperature=0.0),
-        lambda: Sampling(temperature=math.nan),
-        lambda: Sampling(top_k=-1),
-        lambda: Sampling(top_p=0.0),
-        lambda: Sampling(top_p=1.1),
-        lambda: Sampling(count=0),
-        lambda: search(0, Beam(2), (3, 0)),
-        lambda: beam_search(table(0), begin(1), [3], START, END, Beam(2), [END]),
+        (lambda: Beam(0), "beam of 0"),
+        (lambda: Beam(3, n_best=4), "the 4 best of a beam of 3"),
+        (lambda: Beam(3, n_best=0), "the 0 best of a beam of 3"),
+        (lambda: Beam(3, -0.1), "penalty of -0.1"),
+        (lambda: Beam(3, math.nan), "penalty of nan"),
+        (lambda: Beam(3, math.inf), "penalty of inf"),
+        (lambda: Sampling(temperature=0.0), "temperature of 0"),
+        (lambda: Sampling(temperature=math.nan), "temperature of nan"),
+        (lambda: Sampling(top_k=-1), "the top -1"),
+        (lambda: Sampling(top_p=0.0), "top_p of 0"),
+        (lambda: Sampling(top_p=1.1), "top_p of 1.1"),
+        (lambda: Sampling(count=0), "0 samples"),
+        (lambda: search(0, Beam(2), (3, 0)), "at most 0 symbols"),
+        (lambda: beam_search(table(0), begin(1), [3], START, END, Beam(2), [END]), "the end symbol is banned"),
     ],
 )
-def test_what_makes_no_sense_is_refused(make: Callable[[], object]) -> None:
-    with pytest.raises(HeedfulError):
+def test_what_makes_no_sense_is_refused(make: Callable[[], object], said: str) -> None:
+    with pytest.raises(HeedfulError, match=said):
         make()
 
 

@@ -76,9 +76,16 @@ def test_more_pairs_than_are_encoded_at_once(sides: Sides) -> None:
     )
 
 
-@pytest.mark.parametrize("limits", [{"max_length": 2}, {"max_ratio": 0.5}, {"max_ratio": float("nan")}])
-def test_limits_that_leave_nothing_are_refused(limits: dict[str, float]) -> None:
-    with pytest.raises(HeedfulError):
+@pytest.mark.parametrize(
+    ("limits", "said"),
+    [
+        ({"max_length": 2}, "max_length 2"),
+        ({"max_ratio": 0.5}, "ratio of 0.5"),
+        ({"max_ratio": float("nan")}, "of nan"),
+    ],
+)
+def test_limits_that_leave_nothing_are_refused(limits: dict[str, float], said: str) -> None:
+    with pytest.raises(HeedfulError, match=said):
         Limits(**limits)  # type: ignore[arg-type]
 
 

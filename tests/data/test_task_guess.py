@@ -44,8 +44,11 @@ def test_glue_is_no_other_task(path):
 
 def test_the_toy_world(tmp_path):
     tasks = {"tags": "tag", "roles": "answer", "questions": "answer", "choices": "choose"}
+    seen = set()
     for name, text in files(Size(documents=1, heldout=1, train=20, dev=5), seed=1):
         if "/" in name:
             path = tmp_path / Path(name).name
             path.write_text(text, encoding="utf-8")
+            seen.add(guess_task(path))
             assert guess_task(path) == tasks.get(name.split(".")[0], "classify"), name
+    assert seen == {*tasks.values(), "classify"}

@@ -186,18 +186,18 @@ def test_no_texts_are_an_error_that_leaves_nothing_behind(tiny: Embedder, tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("kind", "wanted", "truncate"),
+    ("kind", "wanted", "truncate", "said"),
     [
-        ("csv", Features(), "warn"),
-        ("npy", Features(), "maybe"),
-        ("jsonl", Features(), "warn"),
-        ("jsonl", Features(unit="token", combine="sum"), "warn"),
+        ("csv", Features(), "warn", "'csv'"),
+        ("npy", Features(), "maybe", "'maybe'"),
+        ("jsonl", Features(), "warn", "jsonl holds every token"),
+        ("jsonl", Features(unit="token", combine="sum"), "warn", "jsonl holds every token"),
     ],
 )
 def test_impossible_requests_are_refused_before_anything_is_written(
-    tiny: Embedder, tmp_path: Path, kind: str, wanted: Features, truncate: str
+    tiny: Embedder, tmp_path: Path, kind: str, wanted: Features, truncate: str, said: str
 ) -> None:
-    with pytest.raises(HeedfulError):
+    with pytest.raises(HeedfulError, match=said):
         embed_file(tiny, ["cat"], tmp_path / "x", wanted, kind=kind, truncate=truncate)
     assert not content(tmp_path)
 

@@ -89,9 +89,16 @@ def test_one_layer_is_never_changed_by_joining() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"combine": "add"}, {"pooling": "median"}, {"unit": "letter"}, {"layers": []}, {"layers": [4]}]
+    ("wrong", "said"),
+    [
+        ({"combine": "add"}, "'add'"),
+        ({"pooling": "median"}, "'median'"),
+        ({"unit": "letter"}, "'letter'"),
+        ({"layers": []}, "no layer is asked for"),
+        ({"layers": [4]}, "no layer 4"),
+    ],
 )
-def test_what_does_not_exist_is_refused(tiny: Embedder, wrong: dict[str, object]) -> None:
-    with pytest.raises(HeedfulError) as caught:
+def test_what_does_not_exist_is_refused(tiny: Embedder, wrong: dict[str, object], said: str) -> None:
+    with pytest.raises(HeedfulError, match=said) as caught:
         tiny.embed(["cat"], **wrong)  # type: ignore[arg-type]
     assert caught.value.remedy

@@ -143,7 +143,7 @@ def test_no_translation_is_longer_than_asked(any_translator: Translator) -> None
             assert all(len(said.ids) + said.finished <= limit for said in found[0])
     with pytest.raises(HeedfulError, match="at most 100000"):
         any_translator.translate(["the cat"], max_length=100000)
-    with pytest.raises(HeedfulError):
+    with pytest.raises(HeedfulError, match="at most 0 tokens"):
         any_translator.translate(["the cat"], max_length=0)
 
 
@@ -193,13 +193,13 @@ def test_heads_and_layers_of_alignments(one: Translator) -> None:
     np.testing.assert_array_equal(
         one.alignments(*asked, layer=-1)[0].weights, one.alignments(*asked, layer=2)[0].weights
     )
-    for wrong in ({"layer": 3}, {"head": 4}):
-        with pytest.raises(HeedfulError):
-            one.alignments(*asked, **wrong)
+    for name, number in {"layer": 3, "head": 4}.items():
+        with pytest.raises(HeedfulError, match=f"{name} {number}"):
+            one.alignments(*asked, **{name: number})
 
 
 def test_a_model_without_attention_has_no_alignments(tiny_translators: dict[str, Path]) -> None:
-    with pytest.raises(HeedfulError):
+    with pytest.raises(HeedfulError, match="no attention to show"):
         load_translator(tiny_translators["rnn"], "cpu").alignments(["the cat"])
 
 
@@ -207,20 +207,20 @@ def test_the_folder_tells_what_is_loaded(tiny_translators: dict[str, Path], tiny
     assert type(heedful.load(tiny_folder)).__name__ == "Embedder"
     with pytest.raises(HeedfulError, match="heedful-transformer"):
         load_embedder(tiny_translators["transformer"])
-    with pytest.raises(HeedfulError):
+    with pytest.raises(HeedfulError, match="none that translates"):
         load_translator(tiny_folder)
 
 
 @pytest.mark.parametrize(
-    "call",
+    ("call", "said"),
     [
-        lambda it: it.translate("one text"),
-        lambda it: it.translate(["a"], beam=0),
-        lambda it: it.translate([None]),
+        (lambda it: it.translate("one text"), "single string"),
+        (lambda it: it.translate(["a"], beam=0), "beam of 0"),
+        (lambda it: it.translate([None]), "NoneType"),
     ],
 )
-def test_bad_input_is_refused(one: Translator, call: Callable[[Translator], object]) -> None:
-    with pytest.raises(HeedfulError):
+def test_bad_input_is_refused(one: Translator, call: Callable[[Translator], object], said: str) -> None:
+    with pytest.raises(HeedfulError, match=said):
         call(one)
 
 

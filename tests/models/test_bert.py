@@ -72,7 +72,7 @@ def test_asking_never_changes_the_numbers(bert: Bert) -> None:
 def test_a_layer_that_is_not_there_is_refused(bert: Bert, layer: int) -> None:
     with pytest.raises(HeedfulError, match=r"0 … 4"):
         bert(BATCH, hidden=[layer])
-    with pytest.raises(HeedfulError):
+    with pytest.raises(HeedfulError, match=r"0 … 4"):
         bert(BATCH, attention=[layer])
 
 
