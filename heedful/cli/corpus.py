@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from heedful.cli.lazy import Verbs
+
 if TYPE_CHECKING:
     from rich.progress import Progress
     from rich.table import Table
@@ -17,7 +19,7 @@ _PAIRS = click.Choice(["nsp", "sop", "none"])
 _MASKINGS = click.Choice(["token", "word", "phrase"])
 
 
-@click.group()
+@click.group(cls=Verbs)
 def command() -> None:
     """Build a corpus to pretrain on, or look into one."""
 

@@ -18,7 +18,7 @@ POSITIVE, AT_LEAST_ONE = click.FloatRange(min=0, min_open=True), click.IntRange(
 @click.option("--text", help="The column with the text.  [default: found by the header]")
 @click.option("--pair", help="The column with the second text.")
 @click.option("--label", help="The column with the label.")
-@click.option("--limit", default=0, type=click.IntRange(min=0), help="Train on the first N rows only.")
+@click.option("--limit", type=AT_LEAST_ONE, metavar="N", help="Train on the first N rows only.  [default: all]")
 @click.option("--epochs", default=3.0, show_default=True, type=float)
 @click.option("--budget", help="30m, 2h or 2000steps instead of epochs.")
 @click.option("--learning-rate", "--lr", type=POSITIVE, help="[default: 5e-5; 1e-3 with --features]")

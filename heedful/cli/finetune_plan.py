@@ -16,7 +16,7 @@ from heedful.training.training_config import TrainingConfig
 # The options that are fields of a task, where the task has such a field.
 TASK_FIELDS = ("max_length", "stride", "head", "features", "combine", "lstm_width", "lstm_layers")
 # The options that are fields of a plan as they stand.
-SAME = ("task", "model", "train", "dev", "limit", "freeze", "layer_decay", "dropout", "random_weights", "by_tokens")
+SAME = ("task", "model", "train", "dev", "freeze", "layer_decay", "dropout", "random_weights", "by_tokens")
 RATE = 5e-5
 HEAD_RATE = 1e-3  # of layers that start from nothing and are more than one matrix
 EXAMPLES, TOKENS = 32, 4096  # of a batch
@@ -84,6 +84,7 @@ def plan_of(options: Mapping[str, Any]) -> Plan:
     return Plan(
         **{name: options[name] for name in (*SAME, *TASK_FIELDS, "epochs", "budget") if name != "features"},
         columns=Columns(options["text"], options["pair"], options["label"]),
+        limit=options["limit"] or 0,
         features=features,
         head_rate=_given(options["head_rate"], head_rate),
         batch_size=_given(options["batch_size"], TOKENS if options["by_tokens"] else EXAMPLES),

@@ -16,8 +16,7 @@ portions_option = click.option(
 )
 peek_option = click.option(
     "--peek",
-    default=0,
-    type=click.IntRange(min=0),
+    type=click.IntRange(min=1),
     metavar="N",
     help="Show the first N examples as the model sees them, and stop.",
 )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
+from heedful.cli.lazy import Verbs
 from heedful.errors import HeedfulError
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 _WORDS_SHOWN = 40
 
 
-@click.group()
+@click.group(cls=Verbs)
 def command() -> None:
     """Train a tokenizer on your own text, add words to one, or see how one cuts a text into pieces."""
 
