@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from heedful.cli.shared_options import force_option
 from heedful.errors import HeedfulError
 
 
@@ -21,6 +22,7 @@ from heedful.errors import HeedfulError
 @click.option("--truncate", default="warn", show_default=True, help="Texts over the limit: warn or error.")
 @click.option("--field", default="text", show_default=True, help="The field to read of a .jsonl input.")
 @click.option("--restart", is_flag=True, help="Throw away an unfinished output instead of continuing it.")
+@force_option
 @click.option("--device", help="cpu, cuda, cuda:1 …  [default: a GPU if there is one]")
 @click.option("-v", "--verbose", is_flag=True, help="Also tell what is unusual about the model folder.")
 def command(
@@ -37,6 +39,7 @@ def command(
     truncate: str,
     field: str,
     restart: bool,
+    force: bool,
     device: str | None,
     verbose: bool,
 ) -> None:
@@ -60,7 +63,7 @@ def command(
     from heedful.text.documents import count_texts, read_texts
 
     kind = kind or _kind_of(output)
-    embedder = load_embedder(model, device)
+    embedder = load_embedder(model, device, force)
     for note in embedder.folder.notes if verbose else ():
         click.echo(f"note: {note}", err=True)
     wanted = embedder.features(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from heedful.cli.shared_options import force_option
+
 
 @click.command()
 @click.argument("models", nargs=-1, required=True, type=click.Path(), metavar="RUN [RUN2] DATA")
@@ -20,6 +22,7 @@ import click
 @click.option(
     "--rounds", type=click.IntRange(min=0), default=500, show_default=True, help="Of the bootstrap; 0 for no intervals."
 )
+@force_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(
     models: tuple[str, ...],
@@ -28,6 +31,7 @@ def command(
     label: str | None,
     worst: int,
     rounds: int,
+    force: bool,
     as_json: bool,
 ) -> None:
     """Score a fine-tuned model (a run folder or its model folder) on labelled DATA.
@@ -46,4 +50,4 @@ def command(
 
     if not 2 <= len(models) <= 3:
         raise click.UsageError("give one or two runs, and the data after them")
-    evaluate(models[:-1], models[-1], Columns(text, pair, label), Settings(worst, rounds, as_json))
+    evaluate(models[:-1], models[-1], Columns(text, pair, label), Settings(worst, rounds, as_json, force))

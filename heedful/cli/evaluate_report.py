@@ -37,11 +37,12 @@ class Settings:
     worst: int
     rounds: int
     as_json: bool
+    force: bool = False  # take a tokenizer of far fewer pieces than the model has rows
 
 
 def evaluate(models: Sequence[str], path: str, columns: Columns, settings: Settings) -> None:
     """Score one or two models on a file and print what came out."""
-    predictors = [predictor(model) for model in models]
+    predictors = [predictor(model, force=settings.force) for model in models]
     if len({one.task.name for one in predictors}) > 1:
         raise HeedfulError("the two models are for different tasks", remedy="compare models for the same task")
     results = [_scored(one, path, columns) for one in predictors]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from heedful.cli.shared_options import peek_option, portions_option, precision_option, resume_option
+from heedful.cli.shared_options import force_option, peek_option, portions_option, precision_option, resume_option
 
 POSITIVE, AT_LEAST_ONE = click.FloatRange(min=0, min_open=True), click.IntRange(min=1)
 
@@ -51,6 +51,7 @@ POSITIVE, AT_LEAST_ONE = click.FloatRange(min=0, min_open=True), click.IntRange(
 @click.option("--patience", default=0, help="Stop after so many evaluations without a better one.")
 @click.option("--eval-every", default=0, help="In steps.  [default: once an epoch]")
 @click.option("--checkpoint-every", default=500, show_default=True, help="In steps; 0 for the end only.")
+@force_option
 @peek_option
 @resume_option
 def command(**options: object) -> None:

@@ -32,7 +32,7 @@ class Material:
     @classmethod
     def of(cls, plan: Plan) -> Material:
         """Read and check all of it."""
-        folder = read_folder(model_path(plan.model))
+        folder = read_folder(model_path(plan.model), plan.force)
         if folder.tokenizer is None:
             raise HeedfulError("the folder has no tokenizer", where=folder.path, remedy="put its tokenizer.json there")
         kind = task_named(plan.task)

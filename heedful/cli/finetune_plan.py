@@ -16,7 +16,7 @@ from heedful.training.training_config import TrainingConfig
 # The options that are fields of a task, where the task has such a field.
 TASK_FIELDS = ("max_length", "stride", "head", "features", "combine", "lstm_width", "lstm_layers")
 # The options that are fields of a plan as they stand.
-SAME = ("task", "model", "train", "dev", "freeze", "layer_decay", "dropout", "random_weights", "by_tokens")
+SAME = ("task", "model", "train", "dev", "freeze", "layer_decay", "dropout", "random_weights", "by_tokens", "force")
 RATE = 5e-5
 HEAD_RATE = 1e-3  # of layers that start from nothing and are more than one matrix
 EXAMPLES, TOKENS = 32, 4096  # of a batch
@@ -50,6 +50,7 @@ class Plan:
     epochs: float = 3.0
     budget: str | None = None  # instead of epochs
     keep: str = "best"
+    force: bool = False  # take a tokenizer of far fewer pieces than the model has rows
 
     def __post_init__(self) -> None:
         if self.keep not in ("best", "last"):

@@ -13,7 +13,6 @@ from heedful.cli.progress import progress_bar
 from heedful.cli.sink import sink
 from heedful.data.labelled import Columns, Question
 from heedful.errors import HeedfulError
-from heedful.inference.load import predictor
 from heedful.inference.predictor import Predictor
 from heedful.tasks.task import Prediction
 from heedful.text.documents import read_lines
@@ -29,17 +28,16 @@ def refuse_file_name(text: str) -> None:
         raise HeedfulError("there is no such file", where=text, remedy=remedy)
 
 
-def predict_text(run: str, text: str, pair: str | None, output: str | None) -> None:
+def predict_text(one: Predictor, text: str, pair: str | None, output: str | None) -> None:
     """The answer for one text or pair."""
-    answers = predictor(run).predict([text if pair is None else (text, pair)])
+    answers = one.predict([text if pair is None else (text, pair)])
     with sink(output) as write:
         write.writelines(map(_line, answers))
     tell_cut(sum("cut" in answer for answer in answers), len(answers))
 
 
-def predict_file(run: str, path: str, columns: Columns, output: str | None) -> None:
+def predict_file(one: Predictor, path: str, columns: Columns, output: str | None) -> None:
     """An answer for each input of a file, written as they come."""
-    one = predictor(run)
     examples = _examples(one, path, columns)
     done = cut = 0
     with sink(output) as write, progress_bar("predicting", len(examples), "examples") as advance:

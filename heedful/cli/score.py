@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from heedful.cli.shared_options import force_option
 from heedful.errors import HeedfulError
 
 if TYPE_CHECKING:
@@ -18,8 +19,11 @@ if TYPE_CHECKING:
 @click.option("--max-length", type=click.IntRange(min=3), help="Limit in tokens.  [default: the model's positions]")
 @click.option("--field", default="text", show_default=True, help="The field to read of a .jsonl input.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON lines, the whole as the last one.")
+@force_option
 @click.option("--device", help="cpu, cuda, cuda:1 …  [default: a GPU if there is one]")
-def command(model: str, input: str, max_length: int | None, field: str, as_json: bool, device: str | None) -> None:
+def command(
+    model: str, input: str, max_length: int | None, field: str, as_json: bool, force: bool, device: str | None
+) -> None:
     """The pseudo-perplexity of each line of INPUT (text, .jsonl, either .gz, or - for standard input) and of the whole.
 
     Every token is hidden in turn and guessed from all the others; the pseudo-perplexity is exp of the mean negative
@@ -41,7 +45,7 @@ def command(model: str, input: str, max_length: int | None, field: str, as_json:
     from heedful.inference.pseudo_perplexity import Score, score_texts
     from heedful.text.documents import count_texts, read_texts
 
-    loaded = load_embedder(model, device)
+    loaded = load_embedder(model, device, force)
     lm, limit = loaded.masked_lm, loaded.limit(max_length)
     total = count_texts(input) if Path(input).is_file() else None  # a pipe can be read only once
     whole, out = Score(), sys.stdout  # kept, because a bar takes the name over

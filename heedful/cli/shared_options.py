@@ -1,4 +1,4 @@
-"""Options that several of the commands have which train."""
+"""Options that several commands have."""
 
 from __future__ import annotations
 
@@ -23,3 +23,7 @@ peek_option = click.option(
 resume_option = click.option(
     "--resume", is_flag=True, help="Go on with the run in the folder, or start it if there is none."
 )
+force_option = click.option(
+    "--force", is_flag=True, help="Take a tokenizer that has far fewer pieces than the model has rows."
+)
+overwrite_option = click.option("--overwrite", is_flag=True, help="Replace a file that is there already.")
