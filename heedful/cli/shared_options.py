@@ -27,3 +27,10 @@ force_option = click.option(
     "--force", is_flag=True, help="Take a tokenizer that has far fewer pieces than the model has rows."
 )
 overwrite_option = click.option("--overwrite", is_flag=True, help="Replace a file that is there already.")
+text_option = click.option(
+    "--text",
+    "--field",
+    "column",
+    metavar="NAME",
+    help="The column of a table, or the field of JSON lines.  [default: found by the header; text]",
+)
