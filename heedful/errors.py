@@ -1,4 +1,8 @@
-"""The one exception that is meant for the user: what happened, where, and what to do about it."""
+"""The one exception that is meant for the user: what happened, where, and what to do about it; and a warning."""
+
+
+class TextWarning(UserWarning):
+    """Something in a file of text that may not be what the user means."""
 
 
 class HeedfulError(Exception):

@@ -30,7 +30,7 @@ BOOKKEEPING = {
     "gradient_checkpointing", "_name_or_path", "classifier_dropout", "id2label", "label2id", "problem_type",
     "bos_token_id", "eos_token_id", "sep_token_id", "cls_token_id", "output_attentions", "output_hidden_states",
     "return_dict", "chunk_size_feed_forward", "finetuning_task", "directionality", "pooler_fc_size",
-    "pooler_num_attention_heads", "pooler_num_fc_layers", "pooler_size_per_head", "pooler_type",
+    "pooler_num_attention_heads", "pooler_num_fc_layers", "pooler_size_per_head", "pooler_type", "tokenizer_pieces",
 }  # fmt: skip
 
 # What a config.json says of the task that the model was made for.

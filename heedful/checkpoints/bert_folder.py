@@ -20,7 +20,7 @@ from heedful.atomic import atomic_folder
 from heedful.checkpoints.bert_config_json import config_json
 from heedful.checkpoints.bert_names import BERT_NAMES
 from heedful.checkpoints.bert_weights import PRETRAINING_PARTS, open_bert
-from heedful.checkpoints.folder import CONFIG, ModelFolder, check_vocabulary
+from heedful.checkpoints.folder import CONFIG, ModelFolder, check_vocabulary, with_pieces
 from heedful.checkpoints.sentence_transformers import SentenceSettings, write_layout
 from heedful.checkpoints.tensors import write_tensors
 from heedful.checkpoints.weights import Unfilled, fill, take_apart
@@ -71,7 +71,8 @@ def save_bert(
     if prefix:  # Hugging Face leaves `bert.` out where there is nothing beside the encoder
         tensors = {name.removeprefix("bert."): tensor for name, tensor in tensors.items()}
     with new_folder(path, tokenizer, encoder.config.vocab_size, overwrite) as folder:
-        write_json(folder / CONFIG, config_json(encoder.config, architecture, foreign or {}))
+        kept = with_pieces(foreign, tokenizer, encoder.config.vocab_size)
+        write_json(folder / CONFIG, config_json(encoder.config, architecture, kept))
         write_tensors(folder, tensors, max_shard_bytes)
         if sentence is not None:
             write_layout(folder, sentence, max_length, encoder.config.hidden_size)

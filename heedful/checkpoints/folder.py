@@ -17,6 +17,10 @@ from heedful.text.tokenizer import Tokenizer
 
 CONFIG = "config.json"
 MODEL_TYPES = ("bert",)
+# How many pieces the tokenizer has that belongs to a model with more rows than that; Hugging Face passes it over.
+PIECES = "tokenizer_pieces"
+# Rows without a piece that are mere padding: up to either of these.
+SPARE_SHARE, SPARE_ROWS = 0.01, 128
 
 
 @dataclass(frozen=True)
@@ -34,8 +38,11 @@ class ModelFolder:
     notes: tuple[str, ...]
 
 
-def read_folder(path: str | Path) -> ModelFolder:
-    """Read and check everything in a model folder; of the weights the names only, until they are loaded."""
+def read_folder(path: str | Path, force: bool = False) -> ModelFolder:
+    """Read and check everything in a model folder; of the weights the names only, until they are loaded.
+
+    `force` takes a tokenizer that has far fewer pieces than the model has rows.
+    """
     folder = Path(path)
     if not folder.is_dir():
         raise HeedfulError("there is no such folder", where=folder, remedy="give a folder that holds a config.json")
@@ -44,7 +51,9 @@ def read_folder(path: str | Path) -> ModelFolder:
     model_type = _model_type(config, layout.encoder / CONFIG)
     model_config = bert_config(config, layout.encoder / CONFIG)
     tokenizer = _tokenizer(layout)
-    notes = [*layout.notes, *_config_notes(config), *_vocabulary_notes(tokenizer, model_config, layout.encoder)]
+    notes = [*layout.notes, *_config_notes(config)]
+    meant = force or (tokenizer is not None and tokenizer.vocab_size == config.get(PIECES))
+    notes += _vocabulary_notes(tokenizer, model_config, layout.encoder, meant)
     notes += bert_weight_notes(layout.encoder, model_config)
     return ModelFolder(
         path=folder,
@@ -67,6 +76,12 @@ def check_vocabulary(tokenizer: Tokenizer, vocab_size: int, where: Path) -> None
             where=where,
             remedy="use the tokenizer the model was trained with",
         )
+
+
+def with_pieces(foreign: Mapping[str, Any] | None, tokenizer: Tokenizer | None, vocab_size: int) -> dict[str, Any]:
+    """The keys of a config.json to keep, with the number of the tokenizer's pieces if the model has more rows."""
+    kept = {key: value for key, value in (foreign or {}).items() if key != PIECES}
+    return {**kept, PIECES: tokenizer.vocab_size} if tokenizer and tokenizer.vocab_size < vocab_size else kept
 
 
 def _config(folder: Path) -> dict[str, Any]:
@@ -117,12 +132,21 @@ def _config_notes(config: Mapping[str, Any]) -> list[str]:
     return [f"unknown config keys, kept: {', '.join(unknown)}"] if unknown else []
 
 
-def _vocabulary_notes(tokenizer: Tokenizer | None, config: BertConfig, folder: Path) -> list[str]:
+def _vocabulary_notes(tokenizer: Tokenizer | None, config: BertConfig, folder: Path, meant: bool) -> list[str]:
+    """What is unusual about the tokenizer; far too small a one is that of another model, unless it is `meant` so."""
     if tokenizer is None:
         return ["no tokenizer files (tokenizer.json or vocab.txt)"]
     check_vocabulary(tokenizer, config.vocab_size, folder)
-    unused = config.vocab_size - tokenizer.vocab_size
-    return [f"{unused} of the model's {config.vocab_size} vocabulary rows have no piece"] if unused else []
+    pieces, rows = tokenizer.vocab_size, config.vocab_size
+    if rows - pieces > max(SPARE_ROWS, SPARE_SHARE * rows) and not meant:
+        raise HeedfulError(
+            f"the tokenizer has {pieces} pieces and the model {rows} rows: it may be that of another model, and then "
+            "every answer is nonsense",
+            where=folder,
+            remedy=f"use the tokenizer the model was trained with; if it is this one, --force (in Python force=True), "
+            f'or "{PIECES}": {pieces} in {CONFIG}',
+        )
+    return [f"{rows - pieces} of the model's {rows} vocabulary rows have no piece"] if rows > pieces else []
 
 
 def _max_length(layout: SentenceLayout, tokenizer: Tokenizer | None, config: BertConfig, notes: list[str]) -> int:

@@ -17,7 +17,7 @@ from heedful.checkpoints.bert_config_json import CLASSIFIER, task_config_json
 from heedful.checkpoints.bert_folder import new_folder, unfilled
 from heedful.checkpoints.bert_names import BERT_NAMES
 from heedful.checkpoints.bert_weights import open_bert
-from heedful.checkpoints.folder import CONFIG, ModelFolder
+from heedful.checkpoints.folder import CONFIG, ModelFolder, with_pieces
 from heedful.checkpoints.tensors import write_tensors
 from heedful.checkpoints.weights import Source, fill, fits, take_apart
 from heedful.errors import HeedfulError
@@ -95,7 +95,8 @@ def save_for_task(
     assert isinstance(encoder, Bert)
     tensors = take_apart(model, BERT_NAMES)
     with new_folder(path, tokenizer, encoder.config.vocab_size, overwrite) as folder:
-        write_json(folder / CONFIG, task_config_json(encoder.config, architecture, labels, foreign or {}))
+        kept = with_pieces(foreign, tokenizer, encoder.config.vocab_size)
+        write_json(folder / CONFIG, task_config_json(encoder.config, architecture, labels, kept))
         write_json(folder / TASK, dict(task))
         write_tensors(folder, tensors)
 

@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from heedful.cli.lazy import Verbs
+from heedful.cli.shared_options import text_option
+
 if TYPE_CHECKING:
     from rich.progress import Progress
     from rich.table import Table
@@ -17,7 +20,7 @@ _PAIRS = click.Choice(["nsp", "sop", "none"])
 _MASKINGS = click.Choice(["token", "word", "phrase"])
 
 
-@click.group()
+@click.group(cls=Verbs)
 def command() -> None:
     """Build a corpus to pretrain on, or look into one."""
 
@@ -27,7 +30,7 @@ def command() -> None:
 @click.option("-o", "--output", required=True, metavar="DIR", help="Folder of the corpus.")
 @click.option("--tokenizer", required=True, metavar="DIR", help="Folder, tokenizer.json or vocab.txt.")
 @click.option("--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Processes.")
-@click.option("--field", default="text", show_default=True, help="Field of JSON lines that holds the text.")
+@text_option
 @click.option(
     "--lines",
     type=click.Choice(["paragraphs", "sentences", "running"]),
@@ -48,10 +51,11 @@ def command() -> None:
 @click.option("--masking", type=_MASKINGS, default="token", show_default=True, help="Static: what is hidden whole.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Static: of the examples.")
 def build(files: tuple[str, ...], output: str, tokenizer: str, workers: int, **options: Any) -> None:
-    """Turn FILES into token shards: plain text or JSON lines, packed with gzip or not, - for standard input.
+    """Turn FILES into token shards: plain text, tables or JSON lines, packed with gzip or not, - for standard input.
 
-    A blank line ends a document of plain text; lines are split into sentences. Memory does not grow with the text, the
-    result is the same for any number of workers, and a build that was killed goes on where it was.
+    A blank line ends a document of plain text; a row of a .csv or .tsv is one, as an object is. Lines are split into
+    sentences. Memory does not grow with the text, the result is the same for any number of workers, and a build that
+    was killed goes on where it was.
 
     \b
     Examples:
@@ -74,7 +78,7 @@ def build(files: tuple[str, ...], output: str, tokenizer: str, workers: int, **o
             output,
             Tokenizer.load(tokenizer),
             TokenSettings(options["lines"], options["drop_headings"], options["words"], lexicon),
-            ReadingSettings(options["field"], options["deduplicate"], share, options["held_out_file"]),
+            ReadingSettings(options["column"], options["deduplicate"], share, options["held_out_file"]),
             workers,
             lambda done: progress.update(task, done=f"{done.bytes / 1e6:.0f} MB, {done.shards} shards"),
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from heedful.cli.shared_options import force_option, text_option
 from heedful.errors import HeedfulError
 
 
@@ -19,8 +20,9 @@ from heedful.errors import HeedfulError
 @click.option("--max-length", type=click.IntRange(min=1), help="Limit in tokens.  [default: the folder's own]")
 @click.option("--format", "kind", help="npy, safetensors or jsonl.  [default: by the ending of the output]")
 @click.option("--truncate", default="warn", show_default=True, help="Texts over the limit: warn or error.")
-@click.option("--field", default="text", show_default=True, help="The field to read of a .jsonl input.")
+@text_option
 @click.option("--restart", is_flag=True, help="Throw away an unfinished output instead of continuing it.")
+@force_option
 @click.option("--device", help="cpu, cuda, cuda:1 …  [default: a GPU if there is one]")
 @click.option("-v", "--verbose", is_flag=True, help="Also tell what is unusual about the model folder.")
 def command(
@@ -35,43 +37,43 @@ def command(
     max_length: int | None,
     kind: str | None,
     truncate: str,
-    field: str,
+    column: str | None,
     restart: bool,
+    force: bool,
     device: str | None,
     verbose: bool,
 ) -> None:
-    """A vector for each line of INPUT (a text file, .jsonl, either .gz, or - for standard input).
+    """A vector for each line of INPUT, a text file or - for standard input, or for each row of a .csv, .tsv or .jsonl
+    (any of them .gz). A blank line is a text too and gets the vector of the empty sequence.
 
     The output is streamed to disk. Interrupted, by Ctrl-C or worse, the same command goes on where it stopped.
 
     \b
     Examples:
       heedful embed MODEL lines.txt -o vectors.npy
+      heedful embed MODEL reviews.csv --text body -o vectors.npy
       heedful embed MODEL lines.txt -o features.npy --layers -1,-2,-3,-4 --combine sum
       heedful embed MODEL lines.txt -o words.safetensors --unit word
       heedful embed MODEL lines.txt -o tokens.jsonl --layers -1,-2
       zcat lines.gz | heedful embed MODEL - -o vectors.npy --normalize
     """
-    from pathlib import Path
-
     from heedful.cli.progress import progress_bar
+    from heedful.data.text_files import count_texts, read_texts
     from heedful.inference.embed_file import embed_file
     from heedful.inference.load import load_embedder
-    from heedful.text.documents import count_texts, read_texts
 
     kind = kind or _kind_of(output)
-    embedder = load_embedder(model, device)
+    embedder = load_embedder(model, device, force)
     for note in embedder.folder.notes if verbose else ():
         click.echo(f"note: {note}", err=True)
     wanted = embedder.features(
         layer_list(layers), combine, pooling, unit or ("token" if kind == "jsonl" else "sentence"), normalize
     )
-    total = count_texts(input) if Path(input).is_file() else None  # a pipe can be read only once
     try:
-        with progress_bar("embedding", total, "texts") as advance:
+        with progress_bar("embedding", count_texts(input), "texts") as advance:
             result = embed_file(
                 embedder,
-                read_texts(input, field),
+                read_texts(input, column),
                 output,
                 wanted,
                 kind=kind,
@@ -85,6 +87,8 @@ def command(
         raise SystemExit(130) from None
     if result.resumed:
         click.echo(f"continued after {result.resumed:,} texts", err=True)
+    if result.blank:
+        click.echo(f"{result.blank:,} of {result.texts:,} texts are blank", err=True)
     if result.truncated:
         limit = embedder.limit(max_length)
         click.echo(f"warning: {result.truncated:,} texts were longer than {limit} tokens and were cut", err=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from heedful.cli.run_options import RunCommand
+from heedful.cli.shared_options import force_option
 
 
 @click.command(cls=RunCommand)
@@ -22,6 +23,7 @@ from heedful.cli.run_options import RunCommand
 @click.option(
     "--rounds", type=click.IntRange(min=0), default=500, show_default=True, help="Of the bootstrap; 0 for no intervals."
 )
+@force_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(
     models: tuple[str, ...],
@@ -30,6 +32,7 @@ def command(
     label: str | None,
     worst: int,
     rounds: int,
+    force: bool,
     as_json: bool,
 ) -> None:
     """Score a fine-tuned model (a run folder or its model folder) on labelled DATA.
@@ -50,4 +53,4 @@ def command(
     if not 2 <= len(models) <= 3:
         raise click.UsageError("give one or two runs, and the data after them")
     settings = EvaluationSettings(Columns(text, pair, label), rounds, worst)
-    evaluate_and_show(models[:-1], models[-1], settings, as_json)
+    evaluate_and_show(models[:-1], models[-1], settings, as_json, force)

@@ -19,9 +19,11 @@ from heedful.json_files import finite
 from heedful.tasks.task import Detail
 
 
-def evaluate_and_show(models: Sequence[str], path: str, settings: EvaluationSettings, as_json: bool) -> None:
+def evaluate_and_show(
+    models: Sequence[str], path: str, settings: EvaluationSettings, as_json: bool, force: bool
+) -> None:
     """Score one or two models on a file and print what came out."""
-    report = evaluate([predictor(model) for model in models], path, settings, progress_bar)
+    report = evaluate([predictor(model, force=force) for model in models], path, settings, progress_bar)
     for remark in report.remarks:
         click.echo(str(remark), err=True)
     tell_cut(report.cut, report.examples)

@@ -1,4 +1,4 @@
-"""A group of commands that imports the file of a command only when that command is wanted."""
+"""Groups of commands: none takes an option twice, and some import the file of a command only when it is wanted."""
 
 from __future__ import annotations
 
@@ -8,8 +8,22 @@ from typing import Any
 
 import click
 
+from heedful.cli.once import refuse_repeats
 
-class Lazy(click.Group):
+
+class Verbs(click.Group):
+    """A group whose commands refuse an option that is given twice where one value is meant."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name, command, rest = super().resolve_command(ctx, args)
+        if command is not None and not isinstance(command, click.Group):
+            refuse_repeats(command, rest)
+        return name, command, rest
+
+
+class Lazy(Verbs):
     """Finds the command NAME as `command` in the file of that name in a folder, which is this one or one inside it."""
 
     def __init__(self, *args: Any, names: Sequence[str], folder: str = "heedful.cli", **attributes: Any) -> None:

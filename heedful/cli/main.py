@@ -11,6 +11,7 @@ import sys
 import click
 
 from heedful.cli.lazy import Lazy
+from heedful.cli.plain_warnings import show_warnings_plainly
 from heedful.errors import HeedfulError
 
 VERBS = (
@@ -49,6 +50,7 @@ def cli() -> None:
       heedful similarity MODEL "one text" "another"    how alike are they?
       heedful embed MODEL lines.txt -o vectors.npy     a vector for each line
     """
+    show_warnings_plainly()
 
 
 def main() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from heedful.cli.shared_options import force_option
+
 
 @click.command()
 @click.argument("run", type=click.Path())
@@ -12,8 +14,15 @@ import click
 @click.option("--text-column", "--text", help="The column with the text.  [default: as in training]")
 @click.option("--pair-column", help="The column with the second text.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False), help="A file for the answers.  [default: print them]")
+@force_option
 def command(
-    run: str, source: str, pair: str | None, text_column: str | None, pair_column: str | None, output: str | None
+    run: str,
+    source: str,
+    pair: str | None,
+    text_column: str | None,
+    pair_column: str | None,
+    output: str | None,
+    force: bool,
 ) -> None:
     """What a fine-tuned model (a run folder or its model folder) says of a file of inputs, or of one TEXT.
 
@@ -30,14 +39,15 @@ def command(
     """
     from heedful.cli.predict_file import predict_file, predict_text, refuse_file_name
     from heedful.data.labelled import Columns
+    from heedful.inference.load import predictor
 
     if source == "-" or _is_file(source):
         if pair is not None:
             raise click.UsageError("--pair goes with a TEXT; of a file, name the column with --pair-column")
-        predict_file(run, source, Columns(text_column, pair_column), output)
+        predict_file(predictor(run, force=force), source, Columns(text_column, pair_column), output)
     else:
         refuse_file_name(source)
-        predict_text(run, source, pair, output)
+        predict_text(predictor(run, force=force), source, pair, output)
 
 
 def _is_file(source: str) -> bool:

@@ -13,10 +13,9 @@ from heedful.cli.progress import progress_bar
 from heedful.cli.sink import sink
 from heedful.data.labelled import Columns, Question
 from heedful.errors import HeedfulError
-from heedful.inference.load import predictor
 from heedful.inference.predictor import Predictor
 from heedful.tasks.task import Prediction
-from heedful.text.documents import read_lines
+from heedful.text.documents import text_lines
 
 # What nobody writes as a text, but as the name of a file.
 _FILE_NAME = re.compile(r"\S+\.(tsv|csv|jsonl?|conll|txt)(\.gz)?", re.IGNORECASE)
@@ -29,19 +28,18 @@ def refuse_file_name(text: str) -> None:
         raise HeedfulError("there is no such file", where=text, remedy=remedy)
 
 
-def predict_text(run: str, text: str, pair: str | None, output: str | None) -> None:
+def predict_text(one: Predictor, text: str, pair: str | None, output: str | None) -> None:
     """The answer for one text or pair."""
-    answers = predictor(run).predict([text if pair is None else (text, pair)])
+    answers = one.predict([text if pair is None else (text, pair)])
     with sink(output) as write:
         write.writelines(map(_line, answers))
     tell_cut(sum("cut" in answer for answer in answers), len(answers))
 
 
-def predict_file(run: str, path: str, columns: Columns, output: str | None) -> None:
+def predict_file(one: Predictor, path: str, columns: Columns, output: str | None) -> None:
     """An answer for each input of a file, written as they come."""
-    one = predictor(run)
     examples = _examples(one, path, columns)
-    done = cut = 0
+    done = cut = empty = 0
     with sink(output) as write, progress_bar("predicting", len(examples), "examples") as advance:
         for answers in one.stream(examples):
             asked = examples[done : done + len(answers)]
@@ -49,8 +47,11 @@ def predict_file(run: str, path: str, columns: Columns, output: str | None) -> N
             write.writelines(_line({**_name(example, output), **answer}) for example, answer in named)
             done += len(answers)
             cut += sum("cut" in answer for answer in answers)
+            empty += sum("empty" in answer for answer in answers)
             advance(done, done)
     tell_cut(cut, done)
+    if empty:
+        click.echo(f"{empty:,} of {done:,} inputs are empty, and their answers are marked so", err=True)
 
 
 def tell_cut(cut: int, examples: int) -> None:
@@ -61,7 +62,7 @@ def tell_cut(cut: int, examples: int) -> None:
 
 def _examples(one: Predictor, path: str, columns: Columns) -> Sequence[Any]:
     if path == "-":
-        return [one.task.example(line) for line in read_lines(path)]
+        return [one.task.example(line) for line in text_lines(path)]
     data = one.read(path, columns, labelled=False)
     for remark in data.remarks:
         click.echo(str(remark), err=True)

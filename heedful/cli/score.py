@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from heedful.cli.shared_options import force_option, text_option
 from heedful.errors import HeedfulError
 
 if TYPE_CHECKING:
@@ -16,11 +17,16 @@ if TYPE_CHECKING:
 @click.argument("model", type=click.Path())
 @click.argument("input", type=click.Path(allow_dash=True))
 @click.option("--max-length", type=click.IntRange(min=3), help="Limit in tokens.  [default: the model's positions]")
-@click.option("--field", default="text", show_default=True, help="The field to read of a .jsonl input.")
+@text_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON lines, the whole as the last one.")
+@force_option
 @click.option("--device", help="cpu, cuda, cuda:1 …  [default: a GPU if there is one]")
-def command(model: str, input: str, max_length: int | None, field: str, as_json: bool, device: str | None) -> None:
-    """The pseudo-perplexity of each line of INPUT (text, .jsonl, either .gz, or - for standard input) and of the whole.
+def command(
+    model: str, input: str, max_length: int | None, column: str | None, as_json: bool, force: bool, device: str | None
+) -> None:
+    """The pseudo-perplexity of each line of INPUT (text, or - for standard input) and of the whole.
+
+    A .csv, .tsv or .jsonl is read row by row. Any of them may be .gz.
 
     Every token is hidden in turn and guessed from all the others; the pseudo-perplexity is exp of the mean negative
     log-probability of the right tokens (Salazar et al., 2020). Lower is more natural. Only models with the same
@@ -34,24 +40,21 @@ def command(model: str, input: str, max_length: int | None, field: str, as_json:
     """
     import sys
     from contextlib import nullcontext
-    from pathlib import Path
 
     from heedful.cli.progress import progress_bar
+    from heedful.data.text_files import count_texts, read_texts
     from heedful.inference.load import load_embedder
     from heedful.inference.pseudo_perplexity import Score, score_texts
-    from heedful.text.documents import count_texts, read_texts
 
-    loaded = load_embedder(model, device)
+    loaded = load_embedder(model, device, force)
     lm, limit = loaded.masked_lm, loaded.limit(max_length)
-    total = count_texts(input) if Path(input).is_file() else None  # a pipe can be read only once
     whole, out = Score(), sys.stdout  # kept, because a bar takes the name over
     # On a terminal the lines themselves show how far it is.
-    bar = nullcontext(lambda done, new: None) if out.isatty() else progress_bar("scoring", total, "lines")
+    bar = nullcontext(lambda done, new: None) if out.isatty() else progress_bar("scoring", count_texts(input), "lines")
     with bar as advance:
-        for number, score in enumerate(score_texts(lm, read_texts(input, field), limit), start=1):
+        for number, score in enumerate(score_texts(lm, read_texts(input, column), limit), start=1):
             whole += score
-            if score.tokens:
-                click.echo(_line({"line": number}, score, as_json), file=out)
+            click.echo(_line({"line": number}, score, as_json), file=out)
             advance(number, number)
     if not whole.tokens:
         raise HeedfulError("there is no text to score", where=input, remedy="give lines with words in them")
@@ -61,19 +64,21 @@ def command(model: str, input: str, max_length: int | None, field: str, as_json:
 
 def _line(name: dict[str, Any], score: Score, as_json: bool) -> str:
     import json
-    import math
+
+    from heedful.json_files import finite
 
     if as_json:
-        perplexity = score.perplexity if math.isfinite(score.perplexity) else None
         counts = {k: v for k, v in vars(score).items() if k != "loss_sum"}
-        return json.dumps({**name, "perplexity": perplexity, "loss": score.loss, **counts})
+        return json.dumps(finite({**name, "perplexity": score.perplexity, "loss": score.loss, **counts}))
     title = f"line {name['line']}" if "line" in name else f"whole ({score.texts - score.empty:,} lines)"
+    if not score.tokens:
+        return f"{title:<24} {'empty':>14}   0 tokens"
     return f"{title:<24} {score.perplexity:14,.3f}   {score.tokens:,} tokens"
 
 
 def _warn(whole: Score, limit: int) -> None:
     if whole.empty:
-        click.echo(f"{whole.empty:,} empty lines were skipped", err=True)
+        click.echo(f"{whole.empty:,} lines are empty and count for nothing in the whole", err=True)
     if whole.truncated:
         click.echo(f"warning: {whole.truncated:,} lines were longer than {limit} tokens and were cut", err=True)
     if whole.unknown:

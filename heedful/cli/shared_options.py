@@ -1,4 +1,4 @@
-"""Options that several of the commands have which train, beside those that their settings make."""
+"""Options that several commands have."""
 
 from __future__ import annotations
 
@@ -6,11 +6,21 @@ import click
 
 peek_option = click.option(
     "--peek",
-    default=0,
-    type=click.IntRange(min=0),
+    type=click.IntRange(min=1),
     metavar="N",
     help="Show the first N examples as the model sees them, and stop.",
 )
 resume_option = click.option(
     "--resume", is_flag=True, help="Go on with the run in the folder, or start it if there is none."
+)
+force_option = click.option(
+    "--force", is_flag=True, help="Take a tokenizer that has far fewer pieces than the model has rows."
+)
+overwrite_option = click.option("--overwrite", is_flag=True, help="Replace a file that is there already.")
+text_option = click.option(
+    "--text",
+    "--field",
+    "column",
+    metavar="NAME",
+    help="The column of a table, or the field of JSON lines.  [default: found by the header; text]",
 )

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import click
 
+from heedful.cli.shared_options import force_option
+
 
 @click.command()
 @click.argument("model", type=click.Path())
 @click.argument("texts", nargs=-1, required=True)
 @click.option("--layers", default="-1", show_default=True, help="Layers, by commas; several are concatenated.")
 @click.option("--pooling", help="cls, mean, max, mean-max or last.  [default: the folder's own, else mean]")
+@force_option
 @click.option("--device", help="cpu, cuda, cuda:1 …  [default: a GPU if there is one]")
 @click.option("--json", "as_json", is_flag=True, help="Print the matrix as JSON.")
 def command(
-    model: str, texts: tuple[str, ...], layers: str, pooling: str | None, device: str | None, as_json: bool
+    model: str, texts: tuple[str, ...], layers: str, pooling: str | None, force: bool, device: str | None, as_json: bool
 ) -> None:
     """The cosines of all pairs of TEXTS, as a table.
 
@@ -33,7 +36,7 @@ def command(
         raise click.UsageError("give two texts or more")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", TruncationWarning)
-        matrix = load_embedder(model, device).similarity(texts, layers=layer_list(layers), pooling=pooling)
+        matrix = load_embedder(model, device, force).similarity(texts, layers=layer_list(layers), pooling=pooling)
     for warning in caught:
         click.echo(f"warning: {warning.message}", err=True)
     if as_json:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
+from heedful.cli.lazy import Verbs
+from heedful.cli.shared_options import text_option
 from heedful.errors import HeedfulError
 
 if TYPE_CHECKING:
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 _WORDS_SHOWN = 40
 
 
-@click.group()
+@click.group(cls=Verbs)
 def command() -> None:
     """Train a tokenizer on your own text, add words to one, or see how one cuts a text into pieces."""
 
@@ -38,7 +40,7 @@ def command() -> None:
 )
 @click.option("--vocab-size", type=click.IntRange(min=1), default=30522, show_default=True, help="Pieces at most.")
 @click.option("--cased", is_flag=True, help="Keep capitals and accents.")
-@click.option("--field", default="text", show_default=True, help="Field of JSON lines that holds the text.")
+@text_option
 @click.option("--alphabet", type=click.IntRange(min=1), help="Single characters at most; rarer ones become [UNK].")
 @click.option(
     "--max-length",
@@ -54,12 +56,12 @@ def train(
     kind: Literal["wordpiece", "bpe"],
     vocab_size: int,
     cased: bool,
-    field: str,
+    column: str | None,
     alphabet: int | None,
     max_length: int,
     overwrite: bool,
 ) -> None:
-    """Learn a vocabulary from FILES: plain text or JSON lines, packed with gzip or not.
+    """Learn a vocabulary from FILES: plain text, tables (.csv, .tsv) or JSON lines, packed with gzip or not.
 
     The same text always gives the same files, byte for byte.
 
@@ -77,7 +79,7 @@ def train(
         reading = progress.add_task("reading lines", total=None)
         learning = progress.add_task("learning pieces", total=vocab_size, visible=False)
         tokenizer = tokenizer_training.train(
-            _watched(_lines(files, field), progress, reading),
+            _watched(_lines(files, column), progress, reading),
             kind,
             vocab_size,
             cased=cased,
@@ -98,7 +100,7 @@ def train(
 @click.option("--from-text", multiple=True, metavar="FILE", help="Add frequent words of this text; may be repeated.")
 @click.option("--count", type=click.IntRange(min=1), default=500, show_default=True, help="Words from texts at most.")
 @click.option("--min-count", type=click.IntRange(min=1), default=5, show_default=True, help="Leave out rarer words.")
-@click.option("--field", default="text", show_default=True, help="Field of JSON lines that holds the text.")
+@text_option
 @click.option("--overwrite", is_flag=True, help="Replace the folder if it holds something.")
 def extend(
     folder: str,
@@ -107,7 +109,7 @@ def extend(
     from_text: tuple[str, ...],
     count: int,
     min_count: int,
-    field: str,
+    column: str | None,
     overwrite: bool,
 ) -> None:
     """Add the words of your field, which are cut into pieces now, to the vocabulary of MODEL (or a tokenizer).
@@ -134,7 +136,9 @@ def extend(
         asked = sort_out(read_lines(words) if words is not None else (), old)
         new = with_words(old, asked.new)
         reading = progress.add_task("reading lines", total=None)
-        new = with_words(new, split_words(_watched(_lines(from_text, field), progress, reading), new, count, min_count))
+        new = with_words(
+            new, split_words(_watched(_lines(from_text, column), progress, reading), new, count, min_count)
+        )
         _tell_words(old, new, asked)
         new.save(target)
     click.echo(f"{output}: {old.vocab_size} pieces + {new.vocab_size - old.vocab_size} = {new.vocab_size}")
@@ -173,11 +177,11 @@ def _tell_words(old: Tokenizer, new: Tokenizer, asked: SortedOut) -> None:
         raise HeedfulError("the tokenizer has all of these words already, or cannot have them", remedy=remedy)
 
 
-def _lines(files: Iterable[str], field: str) -> Iterator[str]:
-    from heedful.text.documents import read_documents
+def _lines(files: Iterable[str], column: str | None) -> Iterator[str]:
+    from heedful.data.text_files import read_documents
 
     for file in files:
-        for document in read_documents(file, field):
+        for document in read_documents(file, column):
             yield from document
 
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import click
 
+from heedful.cli.shared_options import force_option
+
 
 @click.command()
 @click.argument("model", type=click.Path())
 @click.option(
     "-o", "--output", required=True, type=click.Path(dir_okay=False), help="The file: .npy, or word2vec text."
 )
-def command(model: str, output: str) -> None:
+@force_option
+def command(model: str, output: str, force: bool) -> None:
     """Export the token embeddings: one vector for each piece of the vocabulary.
 
     A name that ends in .npy gives the matrix, with the pieces one a line in NAME.vocab.txt beside it; any other name
@@ -24,5 +27,5 @@ def command(model: str, output: str) -> None:
     from heedful.inference.load import load_embedder
     from heedful.inference.static_vectors import write_static_vectors
 
-    rows, width = write_static_vectors(load_embedder(model), output)
+    rows, width = write_static_vectors(load_embedder(model, force=force), output)
     click.echo(f"{output}: {rows:,} pieces, {width} numbers each", err=True)

@@ -24,6 +24,7 @@ from heedful.data.corpus import FORMAT, MANIFEST, TOKENIZER, Corpus, manifest_di
 from heedful.data.processes import mapped
 from heedful.data.reading import UNIT_BYTES, Cutter, Unit, documents_of
 from heedful.data.shards import Shard, file_digest, open_shard, write_shard
+from heedful.data.text_files import FIELD
 from heedful.data.tokens import TokenSettings, UnitTokeniser
 from heedful.errors import HeedfulError
 from heedful.text.tokenizer import Tokenizer
@@ -37,7 +38,7 @@ _COUNTS = ("documents", "sentences", "tokens", "unknown")
 class ReadingSettings:
     """Which documents are read, and which of them are held out."""
 
-    field: str = "text"
+    field: str | None = None  # of JSON lines, or the column of a table; None for `text`, or by the header
     deduplicate: bool = False
     held_out_share: float = 0.01
     held_out_files: tuple[str, ...] = ()
@@ -137,7 +138,7 @@ def _described(settings: TokenSettings, reading: ReadingSettings) -> dict[str, A
     """The settings as the manifest shows them: no names of files, and of a lexicon only what tells it from others."""
     phrases = "\n".join(settings.lexicon).encode()
     lexicon = {"phrases": len(settings.lexicon), "digest": hashlib.blake2b(phrases, digest_size=16).hexdigest()}
-    held_out = {"held_out_files": len(reading.held_out_files)}
+    held_out = {"held_out_files": len(reading.held_out_files), "field": reading.field or FIELD}
     return {**asdict(settings), "lexicon": lexicon if settings.lexicon else None, **asdict(reading), **held_out}
 
 

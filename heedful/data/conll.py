@@ -16,7 +16,7 @@ from heedful.data.oddities import Oddities
 from heedful.data.tables import ending, holds_objects
 from heedful.errors import HeedfulError
 from heedful.text.bert_words import bert_words
-from heedful.text.documents import read_lines, read_objects
+from heedful.text.documents import read_lines, read_objects, text_lines
 from heedful.text.ideographs import IDEOGRAPHS
 
 STRAY = "tags I-X that follow neither B-X nor I-X, read as B-X"
@@ -91,9 +91,8 @@ def _is_running_text(path: Path) -> bool:
 
 
 def _from_texts(path: Path) -> Iterator[TaggedWords]:
-    for number, line in enumerate(read_lines(path), start=1):
-        if line.strip():
-            yield replace(tagged_from_text(line), where=f"{path}:{number}")
+    for number, line in enumerate(text_lines(path), start=1):
+        yield replace(tagged_from_text(line), where=f"{path}:{number}")
 
 
 def _from_lines(path: Path, labelled: bool, oddities: Oddities) -> Iterator[_Sentence]:

@@ -48,6 +48,11 @@ class TextRow:
     where: str = ""  # file:line
 
     @property
+    def empty(self) -> bool:
+        """Whether a text is missing that should be there."""
+        return not self.text.strip() or (self.pair is not None and not self.pair.strip())
+
+    @property
     def shown(self) -> str:
         """The text, for a reader."""
         return self.text if self.pair is None else f"{self.text} | {self.pair}"
@@ -67,6 +72,11 @@ class TaggedWords:
     spans: tuple[tuple[int, int], ...]
     tags: tuple[str, ...] | None = None  # IOB2
     where: str = ""
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is no word."""
+        return not self.words
 
     @property
     def shown(self) -> str:
@@ -99,6 +109,11 @@ class Question:
     where: str = ""
 
     @property
+    def empty(self) -> bool:
+        """Whether there is no question or no context."""
+        return not self.question.strip() or not self.context.strip()
+
+    @property
     def shown(self) -> str:
         """The question, for a reader."""
         return self.question
@@ -118,6 +133,11 @@ class Choice:
     endings: tuple[str, ...]
     label: int | None = None
     where: str = ""
+
+    @property
+    def empty(self) -> bool:
+        """Whether one of the endings is missing."""
+        return not all(ending.strip() for ending in self.endings)
 
     @property
     def shown(self) -> str:

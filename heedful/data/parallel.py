@@ -11,9 +11,10 @@ from heedful.data.labelled import Dataset, Remark
 from heedful.data.oddities import Oddities
 from heedful.data.tables import column_named, is_table, read_table, text_under
 from heedful.errors import HeedfulError
-from heedful.text.documents import read_lines
+from heedful.text.documents import text_lines
 
 EMPTY = "pairs with an empty side, left out"
+KEPT = "pairs with an empty side, which count for nothing in the whole"
 
 
 @dataclass(frozen=True)
@@ -24,39 +25,45 @@ class SentencePair:
     target: str
     where: str = ""  # file:line
 
+    @property
+    def empty(self) -> bool:
+        """Whether a side is missing."""
+        return not self.source or not self.target
 
-def read_pairs(files: Sequence[str | Path], source: str, target: str) -> Dataset[SentencePair]:
+
+def read_pairs(files: Sequence[str | Path], source: str, target: str, whole: bool = True) -> Dataset[SentencePair]:
     """The pairs of one table or JSON-lines file by the names of two columns, or of two texts, whose lines are pairs.
 
-    White space around a text is taken off, and pairs with an empty side are left out and counted.
+    White space around a text is taken off, and pairs with an empty side are counted and, unless `whole` is False, left
+    out.
     """
     if len(files) == 1:
-        return _from_table(Path(files[0]), source, target)
+        return _from_table(Path(files[0]), source, target, whole)
     if len(files) == 2:
-        return _from_texts(Path(files[0]), Path(files[1]))
+        return _from_texts(Path(files[0]), Path(files[1]), whole)
     what = f"{len(files)} files do not make pairs"
     raise HeedfulError(what, remedy="give one table with a column for each side, or two texts of equally many lines")
 
 
-def _from_table(path: Path, source: str, target: str) -> Dataset[SentencePair]:
+def _from_table(path: Path, source: str, target: str, whole: bool) -> Dataset[SentencePair]:
     table = read_table(path)
     if len(table.columns) == 1 and not is_table(path):
         what = "this is one text, and pairs have two sides"
         raise HeedfulError(what, where=path, remedy="give the text of the other side too, or a table of both")
     left, right = column_named(source, table, "source"), column_named(target, table, "target")
     pairs = (SentencePair(text_under(left, row), text_under(right, row), row.where) for row in table.rows)
-    kept = list(_whole(pairs, table.oddities))
+    kept = list(_stripped(pairs, table.oddities, whole))
     return _some(kept, table.oddities.remarks, path)
 
 
-def _from_texts(source: Path, target: Path) -> Dataset[SentencePair]:
+def _from_texts(source: Path, target: Path, whole: bool) -> Dataset[SentencePair]:
     oddities, others = Oddities(source), Oddities(target)
-    kept = list(_whole(_side_by_side(source, target), oddities))
+    kept = list(_stripped(_side_by_side(source, target), oddities, whole))
     return _some(kept, oddities.remarks + others.remarks, source)
 
 
 def _side_by_side(source: Path, target: Path) -> Iterator[SentencePair]:
-    left, right = read_lines(source), read_lines(target)
+    left, right = text_lines(source), text_lines(target)
     for number, (first, second) in enumerate(zip_longest(left, right), start=1):
         if first is None or second is None:
             shorter, longer, rest = (source, target, right) if first is None else (target, source, left)
@@ -69,16 +76,16 @@ def _side_by_side(source: Path, target: Path) -> Iterator[SentencePair]:
         yield SentencePair(first, second, f"{source}:{number}")
 
 
-def _whole(pairs: Iterable[SentencePair], oddities: Oddities) -> Iterator[SentencePair]:
+def _stripped(pairs: Iterable[SentencePair], oddities: Oddities, whole: bool) -> Iterator[SentencePair]:
     for pair in pairs:
-        source, target = pair.source.strip(), pair.target.strip()
-        if source and target:
-            yield SentencePair(source, target, pair.where)
-        else:
-            oddities.note(EMPTY, pair.where)
+        stripped = SentencePair(pair.source.strip(), pair.target.strip(), pair.where)
+        if stripped.empty:
+            oddities.note(EMPTY if whole else KEPT, pair.where)
+        if not (whole and stripped.empty):
+            yield stripped
 
 
 def _some(pairs: list[SentencePair], remarks: tuple[Remark, ...], where: Path) -> Dataset[SentencePair]:
-    if not pairs:
+    if all(pair.empty for pair in pairs):
         raise HeedfulError("no pair has text on both sides", where=where, remedy="give a file that holds pairs")
     return Dataset(pairs, remarks)

@@ -13,8 +13,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Literal
 
+from heedful.data.text_files import is_delimited, read_documents
 from heedful.errors import HeedfulError
-from heedful.text.documents import is_json_lines, read_documents, read_lines
+from heedful.text.documents import is_json_lines, text_lines
 
 Layout = Literal["paragraphs", "sentences", "running"]
 LAYOUTS: tuple[Layout, ...] = ("paragraphs", "sentences", "running")
@@ -92,11 +93,14 @@ class Cutter:
 
 
 def documents_of(
-    files: Iterable[str | Path], field: str = "text", layout: Layout = "paragraphs"
+    files: Iterable[str | Path], field: str | None = None, layout: Layout = "paragraphs"
 ) -> Iterator[list[str]]:
-    """The documents of all files in order, each as its lines without blank ones, none longer than can be held."""
+    """The documents of all files in order, each as its lines without blank ones, none longer than can be held.
+
+    An object of JSON lines is one, and so is a row of a table.
+    """
     for file in files:
-        if is_json_lines(file):
+        if is_json_lines(file) or is_delimited(file):
             documents = read_documents(file, field)
         elif layout == "running":
             documents = _running(file)
@@ -113,7 +117,7 @@ def documents_of(
 def _between_blank_lines(path: str | Path) -> Iterator[list[str]]:
     document: list[str] = []
     size = 0
-    for line in read_lines(path):
+    for line in text_lines(path):
         blank = not line.strip()
         if not blank:
             document.append(line)

@@ -50,7 +50,7 @@ def _(row: TextRow) -> Sample:
     key = (row.text,) if row.pair is None else (row.text, row.pair)
     whole: Input = row.text if row.pair is None else (row.text, row.pair)
     counted = () if row.label is None else (row.label,)
-    return Sample(key, (whole,), row.label, counted, not all(text.strip() for text in key), row.where)
+    return Sample(key, (whole,), row.label, counted, row.empty, row.where)
 
 
 @sample_of.register
@@ -59,7 +59,7 @@ def _(sentence: TaggedWords) -> Sample:
     entities = tuple(tag[2:] for tag in tags if tag.startswith("B-"))
     plain = not any(tag == "O" or tag.startswith(("B-", "I-")) for tag in tags)
     counted, label = tags if plain else entities, " ".join(tags) if tags else None
-    return Sample(sentence.words, (list(sentence.words),), label, counted, not sentence.words, sentence.where)
+    return Sample(sentence.words, (list(sentence.words),), label, counted, sentence.empty, sentence.where)
 
 
 @sample_of.register
@@ -67,7 +67,7 @@ def _(question: Question) -> Sample:
     key = (question.question, question.context)
     label = "\n".join(sorted({answer.text for answer in question.answers}))
     counted = ("answer" if question.answers else "no answer",)
-    return Sample(key, (key,), label, counted, not all(text.strip() for text in key), question.where, question.context)
+    return Sample(key, (key,), label, counted, question.empty, question.where, question.context)
 
 
 @sample_of.register
@@ -78,7 +78,6 @@ def _(choice: Choice) -> Sample:
     else:
         inputs = tuple((choice.question, ending) for ending in choice.endings)
     label = None if choice.label is None else str(choice.label)
-    empty = not all(ending.strip() for ending in choice.endings)
     key = (choice.context, choice.question, *choice.endings)
     counted = () if label is None else (label,)
-    return Sample(key, inputs, label, counted, empty, choice.where, choice.context or None)
+    return Sample(key, inputs, label, counted, choice.empty, choice.where, choice.context or None)

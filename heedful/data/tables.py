@@ -56,12 +56,15 @@ def read_table(path: Path, unnamed: Unnamed = lambda cells: None) -> Table:
         return _object_table(path)
     records = _comma_records(path) if ending(path) == ".csv" else _tab_records(path)
     oddities = Oddities(path)
-    first = next((record for record in records if record.cells), None)
-    if first is None:
-        raise _empty(path)
-    names = unnamed(first.cells)
-    columns = tuple(names or (cell.strip() for cell in first.cells))
-    return Table(path, columns, _rows(path, columns, chain([first] if names else [], records), oddities), oddities)
+    top: list[Record] = []  # blank lines, and the first that is not
+    while not top or not top[-1].cells:
+        record = next(records, None)
+        if record is None:
+            raise _empty(path)
+        top.append(record)
+    names = unnamed(top[-1].cells)
+    columns = tuple(names or (cell.strip() for cell in top[-1].cells))
+    return Table(path, columns, _rows(path, columns, chain(top if names else [], records), oddities), oddities)
 
 
 def holds_objects(path: Path) -> bool:
@@ -136,12 +139,13 @@ def _rows(path: Path, columns: tuple[str, ...], records: Iterator[Record], oddit
     total = 0
     for record in records:
         where = f"{path}:{record.line}"
-        if not record.cells:
+        cells = record.cells or ([""] if len(columns) == 1 else [])  # a blank line is an empty cell, but no row of many
+        if not cells:
             oddities.note(BLANK, where)
             continue
         total += 1
-        if len(record.cells) == len(columns):
-            yield Row(where, dict(zip(columns, record.cells, strict=True)))
+        if len(cells) == len(columns):
+            yield Row(where, dict(zip(columns, cells, strict=True)))
         else:
             oddities.note(RAGGED, where)
     if not total:

@@ -29,6 +29,7 @@ class Progress:
     resumed: int  # texts that an earlier attempt had done
     texts: int
     truncated: int
+    blank: int = 0  # texts without a character to read
     tokens: int = 0  # computed by this attempt
     seconds: float = 0.0
     started: float = field(default_factory=time.perf_counter, repr=False)
@@ -39,6 +40,7 @@ class Progress:
             self,
             texts=self.texts + len(chunk.texts),
             truncated=self.truncated + chunk.truncated,
+            blank=self.blank + sum(not text.strip() for text in chunk.texts),
             tokens=self.tokens + chunk.tokens,
             seconds=time.perf_counter() - self.started,
         )

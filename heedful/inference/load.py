@@ -17,17 +17,20 @@ from heedful.inference.translator import Translator
 RUN_FILES = ("config.toml", "seeds.json")
 
 
-def load(folder: str | Path, device: str | None = None) -> Embedder | Translator:
+def load(folder: str | Path, device: str | None = None, force: bool = False) -> Embedder | Translator:
     """Load a model folder, or that of a run, as what the model type in its config.json makes of it.
 
-    `device` is cpu, cuda, cuda:1 …, None for a GPU if there is one and else the processor.
+    `device` is cpu, cuda, cuda:1 …, None for a GPU if there is one and else the processor. `force` takes an encoder's
+    tokenizer although it has far fewer pieces than the model has rows.
     """
-    return (load_translator if is_translation(model_path(folder)) else load_embedder)(folder, device)
+    if is_translation(model_path(folder)):
+        return load_translator(folder, device)
+    return load_embedder(folder, device, force)
 
 
-def load_embedder(folder: str | Path, device: str | None = None) -> Embedder:
-    """Load a folder with an encoder, such as BERT's."""
-    return Embedder(read_folder(model_path(folder)), _device(device))
+def load_embedder(folder: str | Path, device: str | None = None, force: bool = False) -> Embedder:
+    """Load a folder with an encoder, such as BERT's; `force` as in `load`."""
+    return Embedder(read_folder(model_path(folder), force), _device(device))
 
 
 def load_translator(folder: str | Path, device: str | None = None, engine: str = "heedful") -> Translator:
@@ -35,9 +38,9 @@ def load_translator(folder: str | Path, device: str | None = None, engine: str =
     return Translator(load_translation(model_path(folder)), _device(device), engine)
 
 
-def predictor(folder: str | Path, device: str | None = None) -> Predictor:
-    """Load a fine-tuned model folder, or the one of a run, for its answers alone."""
-    return Predictor(read_folder(model_path(folder)), _device(device))
+def predictor(folder: str | Path, device: str | None = None, force: bool = False) -> Predictor:
+    """Load a fine-tuned model folder, or the one of a run, for its answers alone; `force` as in `load`."""
+    return Predictor(read_folder(model_path(folder), force), _device(device))
 
 
 def model_path(folder: str | Path) -> Path:

@@ -61,6 +61,11 @@ class Translated:
         """The text of the first translation."""
         return self.translations[0].text
 
+    @property
+    def empty(self) -> bool:
+        """Whether there was nothing to translate."""
+        return not self.text.strip()
+
 
 # What a text without any word becomes.
 NOTHING = Translation("", 0.0, 0.0, True)

@@ -36,11 +36,14 @@ class TaskObjective:
 def predict(
     task: Task[E], model: nn.Module, examples: Sequence[E], tokenizer: Tokenizer, mapper: Mapper = map
 ) -> list[Prediction]:
-    """What the model says of each example; where it has not seen all of one, `cut` says so."""
+    """What the model says of each example; where it has not seen all of one, `cut` says so, and `empty` of no text."""
     items = task.encode(examples, tokenizer)
     predictions = task.decode(model, examples, items, outputs_of(model, items, mapper))
     for number in {item.example for item in items if item.cut}:
         predictions[number]["cut"] = True
+    for example, prediction in zip(examples, predictions, strict=True):
+        if getattr(example, "empty", False):  # the examples of another's task may not know
+            prediction["empty"] = True
     return predictions
 
 

@@ -9,24 +9,35 @@ from __future__ import annotations
 import gzip
 import json
 import sys
+import warnings
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from heedful.errors import HeedfulError
+from heedful.errors import HeedfulError, TextWarning
+from heedful.text.table_look import noticing_tables
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def read_lines(path: str | Path) -> Iterator[str]:
-    """The lines of a text file without their line ends, one at a time; a byte order mark at the start is dropped."""
+    """The lines of a text file without their line ends, one at a time; a byte order mark at the start is dropped.
+
+    Zero bytes, which no text has, are let through and warned of.
+    """
+    zeros, first = 0, 0
     with _open(path) as stream:
         for number, raw in enumerate(stream, start=1):
             if number == 1:
                 raw = raw.removeprefix(BYTE_ORDER_MARK)
+            if b"\0" in raw:
+                zeros, first = zeros + raw.count(b"\0"), first or number
             yield _decode(raw, path, number)
+    if zeros:
+        remark = f"{zeros:,} zero bytes (NUL) in {_name(path)}, the first in line {first}: is this really text?"
+        warnings.warn(remark, TextWarning, stacklevel=2)
 
 
 def has_byte_order_mark(path: str | Path) -> bool:
@@ -50,7 +61,12 @@ def read_documents(path: str | Path, field: str = "text") -> Iterator[list[str]]
 
 def read_texts(path: str | Path, field: str = "text") -> Iterator[str]:
     """One text for each line of a plain file, blank ones included, or for each object of a JSON-lines file."""
-    return _json_texts(path, field) if is_json_lines(path) else read_lines(path)
+    return _json_texts(path, field) if is_json_lines(path) else text_lines(path)
+
+
+def text_lines(path: str | Path) -> Iterator[str]:
+    """The lines of a file in which each is a text; that it looks like a table is warned of."""
+    return noticing_tables(read_lines(path), _name(path))
 
 
 def count_texts(path: str | Path) -> int:
@@ -93,7 +109,7 @@ def is_json_lines(path: str | Path) -> bool:
 
 def _plain_documents(path: str | Path) -> Iterator[list[str]]:
     document: list[str] = []
-    for line in read_lines(path):
+    for line in text_lines(path):
         if line.strip():
             document.append(line)
         elif document:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import math
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -39,6 +40,15 @@ class Journal:
         """Close the file."""
         with suppress(OSError):
             self._file.close()
+
+
+def evaluation_at(path: Path, step: int) -> dict[str, float] | None:
+    """What the journal says of the evaluation after a step, if there was one; null is not a number."""
+    with path.open(encoding="utf-8") as file:
+        told = [line for line in map(json.loads, file) if line["step"] == step and "evaluation" in line]
+    return (
+        {name: math.nan if value is None else value for name, value in told[-1]["evaluation"].items()} if told else None
+    )
 
 
 @contextmanager

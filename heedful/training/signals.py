@@ -1,14 +1,24 @@
-"""SIGINT and SIGTERM: the first asks to stop after the step in hand, the second stops at once."""
+"""SIGINT and SIGTERM: the first asks to stop after the step in hand, the second stops at once.
+
+An evaluation, which changes nothing, is not waited for: the first signal breaks it off.
+"""
 
 from __future__ import annotations
 
 import os
 import signal
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Any
 
-_STOPPING = b"\nstopping: the step is finished and a checkpoint written; a second signal stops at once\n"
+_STOPPING = b"\nstopping: after the step in hand a checkpoint will be written; a second signal stops at once, without\n"
+_BREAKING_OFF = b"\nstopping: this is broken off, and then the last step is saved; a second signal stops at once\n"
+
+
+class BrokenOff(BaseException):
+    """What was going on, and changes nothing, is not finished because a signal asks to stop."""
 
 
 class StopSignals:
@@ -16,6 +26,7 @@ class StopSignals:
 
     def __init__(self) -> None:
         self.received: int | None = None
+        self._break_off = False
         self._before: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> StopSignals:
@@ -31,9 +42,23 @@ class StopSignals:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
+    @contextmanager
+    def breaking_off(self) -> Iterator[None]:
+        """Within this block a signal, also one that came before, raises `BrokenOff`."""
+        self._break_off = True
+        try:
+            if self.received is not None:
+                raise BrokenOff
+            yield
+        finally:
+            self._break_off = False
+
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if self.received is not None:
             os._exit(128 + number)
         self.received = number
         # Not print: the signal may have come in the middle of another print.
-        os.write(2, _STOPPING)
+        os.write(2, _BREAKING_OFF if self._break_off else _STOPPING)
+        if self._break_off:
+            self._break_off = False
+            raise BrokenOff

@@ -13,7 +13,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from signal import SIGTERM
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import nn
@@ -24,19 +24,21 @@ from heedful.training.contract import Objective, Portion, Source
 from heedful.training.distributed import World, joined, restarted
 from heedful.training.events import Evaluated, Event, Note, Outcome, Progress
 from heedful.training.free_memory import available
-from heedful.training.journal import Journal
+from heedful.training.journal import Journal, evaluation_at
 from heedful.training.keeper import Keeper
 from heedful.training.memory import estimate, is_out_of_memory, megabytes
 from heedful.training.optimiser import Optimiser, RateScale
 from heedful.training.precision import in_precision
 from heedful.training.run_folder import RunFolder
-from heedful.training.signals import StopSignals
+from heedful.training.signals import BrokenOff, StopSignals
 from heedful.training.state import State, Window
 from heedful.training.step import OutOfMemory, Stepper, Taken
 from heedful.training.timing import Clock
 from heedful.training.training_config import TrainingConfig
 
 __all__ = ["Hooks", "Objective", "Portion", "Source", "Trainer"]
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,7 @@ class Trainer:
         ):
             try:
                 world.first(lambda: self.folder.claim(self.record, resume or restarted()))
-                return _Run(self, world, signals, ahead).go()
+                return _Run(self, world, signals or StopSignals(), ahead).go()
             except (MemoryError, RuntimeError) as error:
                 if not is_out_of_memory(error):
                     raise
@@ -101,7 +103,7 @@ class Trainer:
 class _Run:
     """A run in progress."""
 
-    def __init__(self, trainer: Trainer, world: World, signals: StopSignals | None, ahead: Ahead) -> None:
+    def __init__(self, trainer: Trainer, world: World, signals: StopSignals, ahead: Ahead) -> None:
         self.model, self.config, self.folder, self.hooks = trainer.model, trainer.config, trainer.folder, trainer.hooks
         self.trainer, self.world, self.signals, self.ahead, self.clock = trainer, world, signals, ahead, trainer.clock
         self.optimiser = Optimiser(self.model, self.config, self.hooks.rate_scale)
@@ -128,13 +130,15 @@ class _Run:
         self._tell_needs()
         self.ahead.start(self.state.step, self.state.portions)
         self.pace.append((time.perf_counter(), self.state.tokens))
-        self._evaluate_if_due()
+        if not self._evaluate_if_due():
+            return self._stop()
         while self.state.step < self.config.steps and not self.state.patience_over(self.config):
             taken = self._step()
             self._tell(taken)
-            if taken.totals.stop or (self.world.size == 1 and self._signal):
+            if taken.totals.stop or (self.world.size == 1 and self.signals.received):
                 return self._stop()
-            self._evaluate_if_due()
+            if not self._evaluate_if_due():
+                return self._stop()
             if self.config.checkpoint_every and self.state.step % self.config.checkpoint_every == 0:
                 self._checkpoint()
         return self._finish()
@@ -148,7 +152,7 @@ class _Run:
             try:
                 if largest is not None:
                     self._check_smaller(portions, largest)
-                taken = self.stepper.take(self.state.step, portions, stop=self._signal is not None)
+                taken = self.stepper.take(self.state.step, portions, stop=self.signals.received is not None)
             except OutOfMemory:
                 largest = self._size(portions)
                 self._halve()
@@ -218,21 +222,43 @@ class _Run:
                 remedy="look at the data of these steps, or start a new run with a lower learning rate",
             )
 
-    def _evaluate_if_due(self) -> None:
-        """Evaluate; a new best is kept at once. Also done after a resume, if a signal came before it could be."""
+    def _evaluate_if_due(self) -> bool:
+        """Evaluate; a new best is kept at once. Also done after a resume, if a signal came before it could be.
+
+        False if a signal broke it off. The last step is saved before, whatever may happen to its evaluation.
+        """
         state, every = self.state, self.config.eval_every
-        due = state.step == self.config.steps or (every and state.step % every == 0)
+        last = state.step == self.config.steps
+        due = last or (every and state.step % every == 0)
         if self.hooks.evaluate is None or not due or state.evaluated == state.step:
-            return
-        metrics, examples = self.world.first(self._evaluation)
+            return True
+        if last:
+            self._checkpoint()
+        found = self.world.first(lambda: self._unless_stopped(self._evaluation))
         self.clock.lap("evaluation")
-        state.evaluated = state.step
-        decides, upwards = self.config.best, self.config.higher_is_better
-        best = decides is not None and state.judge(_named(metrics, decides), upwards)
+        if found is None:
+            return False
+        metrics, examples = found
+        best = self._judge(metrics)
         self._journal(evaluation=metrics, **({"examples": examples} if examples else {}))
         self._emit(Evaluated(state.step, metrics, best, examples))
         if best:
             self._checkpoint()
+        return True
+
+    def _judge(self, metrics: Mapping[str, float]) -> bool:
+        """Count an evaluation; gives whether it is the best so far."""
+        self.state.evaluated = self.state.step
+        decides, upwards = self.config.best, self.config.higher_is_better
+        return decides is not None and self.state.judge(_named(metrics, decides), upwards)
+
+    def _unless_stopped(self, call: Callable[[], T]) -> T | None:
+        """What comes of a call that changes nothing in the model, None if a signal broke it off."""
+        try:
+            with self.signals.breaking_off():
+                return call()
+        except BrokenOff:
+            return None
 
     def _evaluation(self) -> tuple[dict[str, float], list[Mapping[str, Any]]]:
         """The numbers, and the examples to look at."""
@@ -260,7 +286,15 @@ class _Run:
         if self.world.rank == 0:
             self.clock.resume(self.folder.timing)
             self.journal = Journal(self.folder.metrics, self.state.step)
+        self._recall_evaluation()
         self.clock.lap("other")
+
+    def _recall_evaluation(self) -> None:
+        """The last step is saved before it is evaluated: what came of that is in the journal alone."""
+        if self.state.evaluated != self.state.step:
+            metrics = self.world.first(lambda: evaluation_at(self.folder.metrics, self.state.step))
+            if metrics is not None:
+                self._judge(metrics)
 
     def _tell_needs(self) -> None:
         """Say, before the first step, how much memory it will take."""
@@ -275,11 +309,6 @@ class _Run:
             warning = ", which may be too little" if short else ""
             self._emit(Note(f"memory: {needs}; {there}{warning}"))
 
-    @property
-    def _signal(self) -> int | None:
-        """The signal that asked to stop, if one has."""
-        return None if self.signals is None else self.signals.received
-
     def _keep_what_is_done(self) -> None:
         """Write a checkpoint of the last whole step, unless weights were just being moved or other processes wait."""
         if self.world.size == 1 and not self.stepper.moving and self.state.step > (self.keeper.saved or 0):
@@ -289,15 +318,24 @@ class _Run:
     def _stop(self) -> Outcome:
         self._checkpoint()
         # Where another rank had the signal, this one ends as if it had been asked politely.
-        return self._outcome(signal=self._signal or SIGTERM)
+        return self._outcome(signal=self.signals.received or SIGTERM)
 
     def _finish(self) -> Outcome:
         self._checkpoint()
+        if self.journal is not None:
+            self.journal.sync()
+        self.world.first(lambda: self.folder.checkpoints.keep(self.config.keep_last, self.state.best_step))
         if self.config.restore_best and self.state.best_step is not None:
             self.keeper.restore_weights(self.state.best_step)
-        if self.hooks.save_model is not None:
-            self.world.first(lambda: self.hooks.save_model and self.hooks.save_model(self.folder.model))
+        if not self.world.first(lambda: self._unless_stopped(self._save_model)):
+            return self._outcome(signal=self.signals.received or SIGTERM)
         return self._outcome(stopped_early=self.state.step < self.config.steps)
+
+    def _save_model(self) -> bool:
+        """Write the finished model, if somebody wants it; it is there as a whole or not at all."""
+        if self.hooks.save_model is not None:
+            self.hooks.save_model(self.folder.model)
+        return True
 
     def _outcome(self, stopped_early: bool = False, signal: int | None = None) -> Outcome:
         if self.journal is not None:

@@ -12,7 +12,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from heedful.checkpoints.bert_folder import load_bert, load_bert_for_pretraining
+from heedful.checkpoints.bert_folder import load_bert, load_bert_for_pretraining, save_bert
 from heedful.checkpoints.folder import ModelFolder, read_folder
 from heedful.errors import HeedfulError
 from heedful.text.tokenizer import Tokenizer
@@ -176,6 +176,36 @@ def test_accepted_and_named(foreign: Callable[[str], Path], case: str) -> None:
     assert any(note in line for line in read.notes) or not note
     for name, tensor in load_bert(read).state_dict().items():
         assert torch.equal(tensor, whole[name])
+
+
+def pad(folder: Path, rows: int) -> Path:
+    """Give a model of 21 pieces so many rows."""
+    config(vocab_size=rows)(folder)
+    put(WORDS, lambda t: torch.zeros(rows, t[WORDS].shape[1]))(folder)
+    put("cls.predictions.bias", lambda t: torch.zeros(rows))(folder)
+    return folder
+
+
+def test_a_tokenizer_that_is_far_too_small_is_that_of_another_model(foreign: Callable[[str], Path]) -> None:
+    folder = foreign("BertForPreTraining")
+    assert any("128 of the model's 149" in note for note in load(pad(folder, 149)).notes)
+    pad(folder, 150)
+    with pytest.raises(HeedfulError, match=r"21 pieces and the model 150 rows.*nonsense(.|\n)*--force"):
+        read_folder(folder)
+    assert any("129 of the model's 150" in note for note in read_folder(folder, force=True).notes)
+    config(tokenizer_pieces=20)(folder)  # that was another tokenizer
+    with pytest.raises(HeedfulError, match="nonsense"):
+        read_folder(folder)
+
+
+def test_a_folder_of_ours_says_that_spare_rows_are_meant(foreign: Callable[[str], Path], tmp_path: Path) -> None:
+    folder = read_folder(pad(foreign("BertForPreTraining"), 400), force=True)
+    save_bert(load_bert(folder), tmp_path / "ours", folder.tokenizer, foreign=folder.config)
+    ours = read_folder(tmp_path / "ours")
+    assert ours.config["tokenizer_pieces"] == 21 and not any("unknown" in note for note in ours.notes)
+    from transformers import AutoModel
+
+    assert AutoModel.from_pretrained(tmp_path / "ours").config.vocab_size == 400
 
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:

@@ -175,3 +175,32 @@ def test_a_full_disk_is_told_and_what_is_done_is_kept(tiny_folder: Path, many: P
     assert "error: cannot write: File too large" in full.stderr and "remedy:" in full.stderr
     assert not (tmp_path / "x.npy").exists()
     assert "continued after 2,048 texts" in succeed(tiny_folder, many, "-o", tmp_path / "x.npy").stderr
+
+
+MESSY = 'id,body,label\n1,"the cat, and\nthe dog",a\n2,,b\n3,"he said ""no""",a\n'
+
+
+def test_a_table_gives_a_vector_for_each_row(tiny_folder: Path, tiny: Embedder, tmp_path: Path) -> None:
+    texts = ["the cat, and\nthe dog", "", 'he said "no"']
+    table = tmp_path / "a.csv.gz"
+    table.write_bytes(gzip.compress(MESSY.encode()))
+    told = succeed(tiny_folder, table, "-o", tmp_path / "a.npy").stderr  # `body` is a usual name of a text
+    np.testing.assert_allclose(np.load(tmp_path / "a.npy"), tiny.embed(texts), atol=2e-5)
+    assert "3 texts" in told and "1 of 3 texts are blank" in told
+    (tmp_path / "b.tsv").write_text("label\twords\nx\tthe cat\ny\ta dog\n")
+    succeed(tiny_folder, tmp_path / "b.tsv", "--text", "words", "-o", tmp_path / "b.npy")
+    np.testing.assert_allclose(np.load(tmp_path / "b.npy"), tiny.embed(["the cat", "a dog"]), atol=2e-5)
+    assert "words" in failure(tiny_folder, tmp_path / "b.tsv", "-o", tmp_path / "c.npy").what
+    (tmp_path / "b.tsv").write_text("label\twords\nx\tthe cat\ny\ta dog\ttoo much\n")
+    assert "1 rows" in failure(tiny_folder, tmp_path / "b.tsv", "--text", "words", "-o", tmp_path / "d.npy").what
+
+
+def test_what_may_not_be_meant_is_told(tiny_folder: Path, tmp_path: Path) -> None:
+    file = tmp_path / "a.txt"
+    file.write_text("1\tthe cat\n2\ta dog\n")
+    assert "a.txt looks like a table (.tsv)" in succeed(tiny_folder, file, "-o", tmp_path / "a.npy").stderr
+    told = succeed(tiny_folder, "-", "-o", tmp_path / "b.npy", stdin=MESSY.replace("and\n", "").encode()).stderr
+    assert "standard input looks like a table (.csv)" in told
+    file.write_bytes(b"the cat\na\0dog\0\nthe\0\n")
+    told = succeed(tiny_folder, file, "-o", tmp_path / "c.npy").stderr
+    assert "3 zero bytes (NUL) in" in told and "the first in line 2" in told and ".py:" not in told

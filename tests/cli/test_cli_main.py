@@ -49,6 +49,23 @@ def test_the_overview_names_every_verb() -> None:
     assert all(f"\n  {verb} " in shown for verb in VERBS)
 
 
+def test_a_value_that_is_given_twice_is_refused_with_both_values() -> None:
+    def error(line: str) -> str:
+        return str(CliRunner().invoke(cli, line.split()).exception)
+
+    twice = error("finetune classify --model m --train t -o o --lr 1e-5 --learning-rate 5e-5")
+    assert "--learning-rate is given 2 times: 1e-5 and 5e-5" in twice and "give it once" in twice
+    assert "--vocab-size is given 2 times: 7 and 8" in error("tokenizer train a -o t --vocab-size=7 --vocab-size 8")
+    assert "-o" not in error("embed m a.txt -o x.npy --normalize --normalize")  # a switch is on or off
+    assert "2 times" not in error("translate train --set a=1 --set b=2 -o x")  # and some are lists
+
+
+@pytest.mark.parametrize("option", ["--peek", "--limit"])
+def test_none_of_the_examples_is_no_number_to_ask_for(option: str) -> None:
+    shown = CliRunner().invoke(cli, ["finetune", "classify", "--model", "m", "--train", "t", "-o", "o", option, "0"])
+    assert shown.exit_code == 2 and f"Invalid value for '{option}'" in shown.output
+
+
 def heedful(*arguments: object) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "heedful", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=120)

@@ -74,7 +74,7 @@ def test_answers_in_a_file_know_their_input(models: dict[str, Path], tmp_path: P
     path, output = write(tmp_path / "a.txt", "the cat\n\na dog\n"), tmp_path / "answers.jsonl"
     assert predict(models["classify"], path, "-o", output) == []
     written = [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
-    assert [one.pop("where") for one in written] == [f"{path}:1", f"{path}:3"]
+    assert [one.pop("where") for one in written] == [f"{path}:1", f"{path}:2", f"{path}:3"]
     assert written == predict(models["classify"], path)
 
 
@@ -119,3 +119,20 @@ def test_what_the_model_has_not_seen_whole_is_told(models: dict[str, Path]) -> N
     assert "cut" not in answer  # a long context is read in windows
     (answer,) = predict(models["answer"], "cat? " * 400, "--context", "the cat " * 600)
     assert answer["cut"] is True
+
+
+@pytest.mark.parametrize("task", ["classify", "tag"])
+def test_a_blank_line_is_a_text_and_its_answer_is_marked(models: dict[str, Path], tmp_path: Path, task: str) -> None:
+    path = write(tmp_path / "a.txt", "\nthe cat\n\n  \na dog\n")
+    answers = predict(models[task], path)
+    assert [one.get("empty", False) for one in answers] == [True, False, True, True, False]
+    assert "3 of 5 inputs are empty" in run(models[task], path).stderr
+    assert predict(models[task], "-", given=path.read_text()) == answers
+
+
+def test_an_empty_cell_is_a_text_too(models: dict[str, Path], tmp_path: Path) -> None:
+    answers = predict(models["classify"], write(tmp_path / "a.csv", "id,text\n1,the cat\n2,\n3,a dog\n"))
+    assert [one.get("empty") for one in answers] == [None, True, None]
+    question = {"question": "who", "context": "", "id": "1"}
+    (answer,) = predict(models["answer"], write(tmp_path / "a.jsonl", json.dumps(question)))
+    assert answer["empty"] and answer["answer"] == ""

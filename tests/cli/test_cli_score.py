@@ -19,12 +19,13 @@ def test_lines_and_the_whole(tiny_folder, tmp_path):
     done = run(tiny_folder, tmp_path / "lines.txt", "--json", "--max-length", 12)
     assert done.exit_code == 0, done.output
     *lines, whole = map(json.loads, done.stdout.splitlines())
-    assert [line["line"] for line in lines] == [1, 3, 4]  # of the file: the empty one is left out
-    assert [line["tokens"] for line in lines] == [2, 5, 10]
+    assert [line["line"] for line in lines] == [1, 2, 3, 4]
+    assert lines[1]["perplexity"] is None and lines[1]["empty"] == 1
+    assert [line["tokens"] for line in lines] == [2, 0, 5, 10]
     assert whole["whole"] and whole["tokens"] == 17 and whole["texts"] == 4
-    mean = sum(line["loss"] * line["tokens"] for line in lines) / 17
+    mean = sum(line["loss"] * line["tokens"] for line in lines if line["tokens"]) / 17
     assert whole["loss"] == pytest.approx(mean) and whole["perplexity"] == pytest.approx(math.exp(mean))
-    assert "1 empty lines were skipped" in done.stderr
+    assert "1 lines are empty" in done.stderr
     assert "1 lines were longer than 12 tokens" in done.stderr and "5.9% of the tokens are [UNK]" in done.stderr
 
 

@@ -240,3 +240,18 @@ def test_models_of_the_other_kind_are_named(run: Path, tiny_folder: Path) -> Non
     assert isinstance(wrong, HeedfulError) and "none that translates" in str(wrong)
     other = heedful("embed", run, "-", "-o", "x.npy", given="the cat\n").exception
     assert isinstance(other, HeedfulError) and "heedful translate run" in str(other)
+
+
+def test_every_row_has_its_result_also_an_empty_one(run: Path, tmp_path: Path) -> None:
+    path = plain(tmp_path / "a.txt")
+    done = heedful("translate", "run", run, path, "--max-length", 8, "--json")
+    assert [one.get("empty", False) for one in map(json.loads, done.stdout.splitlines())] == [False, True, False, False]
+    assert "1 of 4 texts are blank" in done.stderr
+    pairs = write(tmp_path / "a.tsv", "en\tzh\nthe cat\t我爱\n\t北京\nthe dog\t\n")
+    done = heedful("translate", "score", run, pairs, "--json")
+    *each, whole = map(json.loads, done.stdout.splitlines())
+    assert [one.get("empty", False) for one in each] == [False, True, True]
+    assert whole["log_probability"] == each[0]["log_probability"] and "2 pairs with an empty side" in done.stderr
+    done = heedful("translate", "evaluate", run, pairs, "--beam", 1, "-o", tmp_path / "said.txt", "--json")
+    assert json.loads(done.stdout)["pairs"] == 1
+    assert len((tmp_path / "said.txt").read_text(encoding="utf-8").splitlines()) == 3

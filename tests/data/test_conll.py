@@ -164,6 +164,7 @@ def test_without_labels_tags_are_not_looked_at(tmp_path):
 def test_running_text_without_labels(tmp_path):
     path = write(tmp_path, "a.txt", "\nAnn sings, in Rome.\n我爱 New York\n")
     assert read_tagged(path, labelled=False).examples == [
+        TaggedWords((), "", (), None, f"{path}:1"),  # a blank line is a text, and gets its answer
         TaggedWords(("Ann", "sings", ",", "in", "Rome", "."), "Ann sings, in Rome.",
                     ((0, 3), (4, 9), (9, 10), (11, 13), (14, 18), (18, 19)), None, f"{path}:2"),
         TaggedWords(("我", "爱", "New", "York"), "我爱 New York", ((0, 1), (1, 2), (3, 6), (7, 11)), None, f"{path}:3"),

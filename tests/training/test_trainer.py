@@ -196,6 +196,62 @@ def test_a_signal_before_an_evaluation_only_puts_it_off(trainer: Callable[..., T
     assert told[0] == told[1] and [step for step, _ in told[0]] == [10, 20, 30]
 
 
+def test_a_signal_breaks_an_evaluation_off_and_the_resumed_run_does_only_what_is_missing(
+    trainer: Callable[..., Trainer], capfd: pytest.CaptureFixture[str]
+) -> None:
+    calls: list[str] = []
+
+    def evaluate(model: torch.nn.Module) -> dict[str, float]:
+        return {"size": float(model.state_dict()["fit.weight"].norm())}
+
+    def interrupted(model: torch.nn.Module) -> dict[str, float]:
+        calls.append("interrupted")
+        os.kill(os.getpid(), signal.SIGTERM)
+        calls.append("went on")
+        return evaluate(model)
+
+    def taken(event: Event) -> None:
+        if isinstance(event, Progress):
+            calls.append(f"step {event.step}")
+
+    config = replace(CONFIG, checkpoint_every=0, best="size")
+    saved: list[Path] = []
+    peace = trainer("peace", config, evaluate=evaluate)
+    peace.run()
+    stopped = trainer("run", config, evaluate=interrupted, save_model=saved.append).run(signals=StopSignals())
+    assert (stopped.step, stopped.exit_code, calls, saved) == (30, 143, ["interrupted"], [])
+    assert stopped.checkpoint is not None and stopped.checkpoint.is_dir()
+    told = capfd.readouterr().err
+    assert "broken off" in told and "written" not in told
+    resumed = trainer("run", config, evaluate=evaluate, on_event=taken, save_model=saved.append)
+    assert resumed.run(resume=True).finished and saved == [resumed.folder.model]
+    assert calls == ["interrupted"] and sha256(resumed) == sha256(peace)
+    evaluations = [[line["evaluation"] for line in lines(t) if "evaluation" in line] for t in (peace, resumed)]
+    assert evaluations[0] == evaluations[1] and len(evaluations[0]) == 1
+    again = trainer("run", config, evaluate=interrupted)
+    outcome = again.run(resume=True, signals=StopSignals())  # neither evaluated again nor forgotten
+    assert outcome.best_value == evaluations[0][0]["size"] and lines(again) == lines(resumed)
+
+
+def test_the_last_step_is_on_the_disk_before_its_evaluation(trainer: Callable[..., Trainer]) -> None:
+    run = trainer("run", replace(CONFIG, checkpoint_every=0), evaluate=lambda model: there.append(steps()) or {})
+    there: list[list[int]] = []
+    steps = run.folder.checkpoints.steps
+    run.run()
+    assert there == [[30]]
+
+
+def test_a_signal_while_the_model_is_saved_leaves_a_run_to_resume(trainer: Callable[..., Trainer]) -> None:
+    def save(path: Path) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        raise AssertionError("went on")
+
+    outcome = trainer(save_model=save).run(signals=StopSignals())
+    assert (outcome.finished, outcome.step, outcome.exit_code) == (False, 30, 130)
+    saved: list[Path] = []
+    assert trainer(save_model=saved.append).run(resume=True).finished and len(saved) == 1
+
+
 def test_examples_are_journaled_and_told_and_change_nothing(trainer: Callable[..., Trainer]) -> None:
     def evaluate(model: torch.nn.Module) -> dict[str, float]:
         return {"size": float(model.state_dict()["fit.weight"].norm())}

@@ -39,16 +39,17 @@ def evaluate_translations(options: Options) -> None:
     """Translate, score and print."""
     translator = load_translator(options.run, options.device, options.engine)
     names = translator.folder.names
-    data = read_pairs(options.files, options.source or names[0], options.target or names[1])
+    data = read_pairs(options.files, options.source or names[0], options.target or names[1], whole=False)
     for remark in data.remarks:
         click.echo(str(remark), err=True)
-    right = [pair.target for pair in data.examples]
+    right = [pair.target for pair in data.examples if not pair.empty]
     tokenizer = options.bleu_tokenizer or tokenizer_for(options.target or names[1])
     scorer = Scorer(right, tokenizer)  # what it refuses, it refuses before the work
-    said = _translated([pair.source for pair in data.examples], translator, options)
+    everything = _translated([pair.source for pair in data.examples], translator, options)
     if options.output:
         with atomic_file(options.output) as file:
-            file.writelines(one_line(text) + "\n" for text in said)
+            file.writelines(one_line(text) + "\n" for text in everything)
+    said = [text for text, pair in zip(everything, data.examples, strict=True) if not pair.empty]
     scores, signatures = scorer.scores(said), scorer.signatures
     _, low, high = Bleu(said, right, tokenizer).of(range(len(said)))
     if options.as_json:

@@ -14,13 +14,13 @@ import click
 
 from heedful.cli.progress import counting_bar
 from heedful.cli.sink import sink
-from heedful.data.tables import RAGGED, column_named, ending, is_table, read_table, text_under
+from heedful.data.tables import column_named, ending, is_table, read_table, text_under
+from heedful.data.text_files import refuse_ragged
 from heedful.decoding import Beam, Sampling
-from heedful.errors import HeedfulError
 from heedful.inference.load import load_translator
 from heedful.inference.translator import TEXTS_PER_CHUNK, Translated, Translator
 from heedful.models.transformer import Transformer
-from heedful.text.documents import count_texts, read_lines
+from heedful.text.documents import count_texts, text_lines
 from heedful.views.alignments import Matrix, write_alignments
 
 # More matrices than this make a page that nobody reads and a browser hardly opens.
@@ -75,7 +75,7 @@ def translate_file(options: Options) -> None:
         translator.alignments(["."], ["."], options.layer, options.head)
     texts = _typed() if options.typed else _texts(options.input or "-", options.column or translator.folder.names[0])
     looked_at: list[Translated] = []
-    count, truncated, start = 0, 0, time.perf_counter()
+    count, truncated, blank, start = 0, 0, 0, time.perf_counter()
     with sink(options.output) as out, _bar(options) as advance:
         stream = translator.stream(
             texts,
@@ -87,13 +87,15 @@ def translate_file(options: Options) -> None:
         )
         for count, one in enumerate(stream, start=1):
             click.echo(_lines(one, count, options), file=out, nl=False)
-            truncated += one.truncated
+            truncated, blank = truncated + one.truncated, blank + one.empty
             if options.alignments and len(looked_at) < MOST_MATRICES and one.best:
                 looked_at.append(one)
     seconds = time.perf_counter() - start
     if options.alignments:
         _draw(translator, looked_at, count, options)
     tell_truncated(truncated, translator)
+    if blank:
+        click.echo(f"{blank:,} of {count:,} texts are blank, and so are their translations", err=True)
     if options.output:
         click.echo(f"{options.output}: {count:,} texts in {seconds:.1f} s ({count / seconds:,.1f} texts/s)", err=True)
 
@@ -116,29 +118,20 @@ def _typed() -> Iterator[str]:
 
 def _texts(path: str, column: str) -> Iterator[str]:
     if not is_table(Path(path)):
-        yield from read_lines(path)
+        yield from text_lines(path)
         return
-    _refuse_ragged(Path(path))
+    refuse_ragged(Path(path))
     table = read_table(Path(path))
     name = column_named(column, table, "column")
     for row in table.rows:
         yield text_under(name, row)
 
 
-def _refuse_ragged(path: Path) -> None:
-    """Go through a table once before any work is done on it."""
-    table = read_table(path)
-    for _ in table.rows:
-        pass
-    if table.oddities.count(RAGGED):
-        what = f"{table.oddities.count(RAGGED):,} rows have another number of columns than the header"
-        raise HeedfulError(what, where=table.oddities.first(RAGGED), remedy="mend them: each is to be translated")
-
-
 def _lines(one: Translated, number: int, options: Options) -> str:
     """What is written of a text; a line end inside a translation would break the order and becomes a space."""
     if options.as_json:
-        found = {"text": one.text, "translations": [asdict(translation) for translation in one.translations]}
+        found: dict[str, object] = {"text": one.text, "translations": [asdict(each) for each in one.translations]}
+        found |= {"empty": True} if one.empty else {}
         return json.dumps(found, ensure_ascii=False) + "\n"
     if options.n_best == 1:
         return one_line(one.best) + "\n"

@@ -39,7 +39,7 @@ def command(
 
     translator = load_translator(run, device)
     names = translator.folder.names
-    data = read_pairs(files, source or names[0], target or names[1])
+    data = read_pairs(files, source or names[0], target or names[1], whole=False)
     for remark in data.remarks:
         click.echo(str(remark), err=True)
     scores: list[PairScore] = []
@@ -49,22 +49,25 @@ def command(
             some = data.examples[start : start + size]
             scores += translator.pair_scores([(pair.source, pair.target) for pair in some])
             for pair, score in zip(some, scores[start:], strict=True):
-                click.echo(_line(pair.where, score, as_json), file=out)
+                click.echo(_line(pair.where, score, as_json, pair.empty), file=out)
             advance(len(scores), len(scores))
-    whole = PairScore(sum(one.log_probability for one in scores), sum(one.symbols for one in scores))
+    counted = [score for pair, score in zip(data.examples, scores, strict=True) if not pair.empty]
+    whole = PairScore(sum(one.log_probability for one in counted), sum(one.symbols for one in counted))
     click.echo(_line(None, whole, as_json), file=out)
     if any(one.truncated for one in scores):
         cut, limit = sum(one.truncated for one in scores), translator.folder.max_length
         click.echo(f"warning: {cut:,} pairs had a side longer than {limit} tokens, which was cut", err=True)
 
 
-def _line(where: str | None, score: PairScore, as_json: bool) -> str:
+def _line(where: str | None, score: PairScore, as_json: bool, empty: bool = False) -> str:
     import json
     import math
 
     perplexity = math.exp(min(-score.log_probability / score.symbols, 700.0))
     numbers = {"log_probability": score.log_probability, "symbols": score.symbols, "perplexity": perplexity}
     if as_json:
-        return json.dumps({**({"whole": True} if where is None else {"where": where}), **numbers}, ensure_ascii=False)
+        name = {"whole": True} if where is None else {"where": where}
+        return json.dumps({**name, **numbers, **({"empty": True} if empty else {})}, ensure_ascii=False)
     title = "whole" if where is None else where
-    return f"{title:<24} {score.log_probability:14.4f}   {score.symbols:,} symbols, perplexity {perplexity:,.3f}"
+    rest = f"{score.symbols:,} symbols, perplexity {perplexity:,.3f}{', a side is empty' if empty else ''}"
+    return f"{title:<24} {score.log_probability:14.4f}   {rest}"

@@ -36,7 +36,7 @@ class Material:
     @classmethod
     def of(cls, settings: FinetuningSettings) -> Material:
         """Read and check all of it."""
-        folder = read_folder(model_path(settings.model))
+        folder = read_folder(model_path(settings.model), settings.force)
         if folder.tokenizer is None:
             raise HeedfulError("the folder has no tokenizer", where=folder.path, remedy="put its tokenizer.json there")
         kind, columns = task_named(settings.task), columns_of(settings)

@@ -15,8 +15,8 @@ from heedful.training.training_config import TrainingConfig
 
 # The settings that are fields of a plan as they stand.
 SAME = (
-    *("task", "model", "train", "dev", "limit", "freeze", "layer_decay", "dropout", "random_weights", "by_tokens"),
-    *("epochs", "budget", *TASK_FIELDS),
+    *("task", "model", "train", "dev", "freeze", "layer_decay", "dropout", "random_weights", "by_tokens"),
+    *("epochs", "budget", "force", *TASK_FIELDS),
 )
 RATE = 5e-5
 HEAD_RATE = 1e-3  # of layers that start from nothing and are more than one matrix
@@ -51,12 +51,14 @@ class Plan:
     epochs: float = 3.0
     budget: str | None = None  # instead of epochs
     keep: str = "best"
+    force: bool = False  # take a tokenizer of far fewer pieces than the model has rows
 
 
 def plan_of(settings: FinetuningSettings, steps: int, eval_every: int) -> Plan:
     """The plan of the settings with so many steps and an evaluation every so many."""
     return Plan(
         **{name: getattr(settings, name) for name in SAME},
+        limit=settings.limit or 0,
         columns=columns_of(settings),
         head_rate=head_rate_of(settings),
         batch_size=batch_size_of(settings),

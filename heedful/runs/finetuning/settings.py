@@ -23,7 +23,7 @@ class FinetuningSettings:
     text: str | None = told(None, "The column with the text.", unset="found by the header")
     pair: str | None = told(None, "The column with the second text.")
     label: str | None = told(None, "The column with the label.")
-    limit: int = told(0, "Train on the first N rows only.", least=0)
+    limit: int | None = told(None, "Train on the first N rows only.", unset="all", least=1, metavar="N")
     epochs: float = told(3.0)
     budget: str | None = told(None, "30m, 2h or 2000steps instead of epochs.")
     learning_rate: float | None = told(
@@ -56,6 +56,8 @@ class FinetuningSettings:
     patience: int = told(0, "Stop after so many evaluations without a better one.")
     eval_every: int = told(0, "In steps.", unset="once an epoch")
     checkpoint_every: int = told(500, "In steps; 0 for the end only.")
+
+    force: bool = told(False, "Take a tokenizer of far fewer pieces than the model has rows.")
 
     def __post_init__(self) -> None:
         check_bounds(self)

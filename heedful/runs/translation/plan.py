@@ -19,7 +19,7 @@ from heedful.training.training_config import TrainingConfig
 
 RATE, RATE_OF_LARGE = 2e-3, 1e-3
 SAME = (
-    *("train", "dev", "limit", "tokenizer", "vocab_size", "separate", "encoder", "encoder_rate"),
+    *("train", "dev", "tokenizer", "vocab_size", "separate", "encoder", "encoder_rate"),
     *("batch_size", "label_smoothing", "epochs", "budget", "average", "beam"),
 )
 
@@ -70,6 +70,7 @@ def plan_of(settings: TranslationSettings, shape: Shape, steps: int, eval_every:
     training = training_of(settings, steps, eval_every, checkpoint_every)
     return Plan(
         **{name: getattr(settings, name) for name in SAME},
+        limit=settings.limit or 0,
         source=source,
         target=target,
         limits=limits_of(settings),

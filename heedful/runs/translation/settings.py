@@ -25,7 +25,7 @@ class TranslationSettings:
     output: str = told(help="The run's folder.", place="folder", flags=("-o", "--output"))
     source: str | None = told(None, "The column to translate from.", unset="source; of two texts, as they end")
     target: str | None = told(None, "The column to translate to.", unset="target; of two texts, as they end")
-    limit: int = told(0, "Train on the first N pairs only.", least=0)
+    limit: int | None = told(None, "Train on the first N pairs only.", unset="all", least=1, metavar="N")
     model: str = told("transformer", "transformer, attention (an RNN) or rnn.")
     size: str = told("small", "tiny, small, medium, base or big.")
     set: Mapping[str, Any] = told({}, "Any field of the model's config.", metavar="FIELD=VALUE")
