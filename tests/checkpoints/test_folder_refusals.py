@@ -63,7 +63,7 @@ def remove(name: str) -> Change:
     return lambda folder: (folder / name).unlink()
 
 
-def pickled(folder: Path) -> None:
+def misnamed(folder: Path) -> None:
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
 
 
@@ -119,7 +119,7 @@ REFUSED: dict[str, tuple[Change, str]] = {
     "strange positions": (put("bert.embeddings.position_ids", lambda t: torch.arange(20).flip(0)), "does not count"),
     "old and new name": (put("bert.embeddings.LayerNorm.gamma", lambda t: torch.ones(16)), "two tensors for one place"),
     "no weights": (remove("model.safetensors"), "no weights"),
-    "pickle": (pickled, "never read"),
+    "safetensors under a wrong name": (misnamed, "not a sound file of torch.save"),
     "empty weights": (write("model.safetensors", b""), "header too small"),
     "huge header": (write("model.safetensors", (2**40).to_bytes(8, "little") + b"{}"), "header too large"),
     "tokenizer without [CLS] and [SEP]": (unframed, r"not put texts between \[CLS\] and \[SEP\]"),
