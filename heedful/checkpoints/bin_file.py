@@ -85,7 +85,7 @@ def read_bin(path: Path) -> dict[str, StoredTensor]:
     try:
         refs, storages = (_read_zip if data[:4] == _ZIP else _read_legacy)(path, data)
         return {name: _BinTensor(name, path, storages[ref.storage.key], ref) for name, ref in refs.items()}
-    except (ValueError, struct.error, zipfile.BadZipFile, NotImplementedError) as error:
+    except (ValueError, OverflowError, OSError, struct.error, zipfile.BadZipFile, NotImplementedError) as error:
         raise HeedfulError(f"not a sound file of torch.save: {error}", where=path, remedy=FETCH_AGAIN) from error
 
 
