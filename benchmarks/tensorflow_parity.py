@@ -100,7 +100,7 @@ def main() -> None:
     write_results(
         options.output,
         "TensorFlow checkpoints",
-        "tensors of checkpoints, read here and by tf.train.load_checkpoint, that are equal in type, shape and every bit",
+        "tensors of checkpoints, read here and by tf.train.load_checkpoint: equal in type, shape and every bit",
         [Table(["checkpoint", "tensors", "equal", "TensorFlow"], rows)],
         arguments="--python PYTHON",
     )
