@@ -31,7 +31,7 @@ def bert_weight_notes(folder: Path, config: BertConfig) -> list[str]:
     """What is accepted in the weights although it is unusual: absent parts, repetitions, old names, other precision."""
     with open_bert(folder, config) as found:
         absent = [name for part, name in PRETRAINING_PARTS.items() if not found.holds(part)]
-        notes = [f"absent: {', '.join(absent)}"] if absent else []
+        notes = [*found.notes(), *([f"absent: {', '.join(absent)}"] if absent else [])]
         notes += [f"{copy} repeats {of}" for copy, of in BERT_NAMES.copies.items() if copy in found.spelled]
         notes += [f"{name} only counts and is not needed" for name in BERT_NAMES.counters if name in found.spelled]
         old = sum(name.endswith((".gamma", ".beta")) for name in found.tensors)

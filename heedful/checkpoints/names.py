@@ -53,6 +53,11 @@ class NameTable:
         ours = any(name.startswith(f"{branch}.") for branch in self.branches.values())
         return listed or ours or name in self.copies or name in self.counters
 
+    def inside_encoder(self, name: str) -> bool:
+        """Whether a tensor on disk stands where the encoder's do, so that an unknown one changes what it computes."""
+        theirs = [their for ours, names in self.modules.items() if ours.startswith("encoder.") for their in names]
+        return name.partition(".")[0] in {their.partition(".")[0] for their in theirs}
+
     def belongs(self, name: str, part: str) -> bool:
         """Whether a tensor on disk is of a part of the model, such as `mlm` or `encoder.pooler`."""
         if part in self.branches:

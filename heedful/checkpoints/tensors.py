@@ -1,15 +1,16 @@
-"""Tensors in safetensors files, read strictly: one `model.safetensors`, or shards with an index.
+"""The tensors of a folder, read strictly: safetensors, `pytorch_model.bin`, or a checkpoint of TensorFlow.
 
-The files are mapped into memory, so a tensor costs nothing until it is copied to where it is wanted. The safetensors
-library itself refuses headers over 100 MB, offsets out of range and files that are too short; here that becomes an
-error the user can act on.
+The first two are one file, or shards with an index. The files are mapped into memory, so a tensor costs nothing until
+it is copied to where it is wanted. The safetensors library itself refuses headers over 100 MB, offsets out of range and
+files that are too short; here that becomes an error the user can act on.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,58 +18,67 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from heedful.checkpoints.bin_file import read_bin
+from heedful.checkpoints.stored_tensor import FETCH_AGAIN, StoredTensor
+from heedful.checkpoints.tensorflow_folder import checkpoint_index, read_checkpoint
 from heedful.errors import HeedfulError
 from heedful.json_files import read_json, write_json
 
 SINGLE = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 FLOATS = ("F32", "F16", "BF16", "F64")
-_PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json", "model.ckpt", "pytorch_model.pt")
-_COPY_AGAIN = "copy or download the file again; it is damaged or not complete"
 
 
 class Tensors:
-    """The tensors of a folder by their names on disk, mapped and not yet read."""
+    """The tensors of a folder by their names, mapped and not yet read; `notes` tells what a reader left aside."""
 
-    def __init__(self, files: Mapping[Path, Any], folder: Path) -> None:
+    def __init__(self, stored: Mapping[str, StoredTensor], folder: Path, notes: Sequence[str] = ()) -> None:
         self.folder = folder
-        self._files = {name: (file, path) for path, file in files.items() for name in file.keys()}  # noqa: SIM118
+        self.notes = tuple(notes)
+        self._stored = stored
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._files)
+        return iter(self._stored)
 
     def __contains__(self, name: str) -> bool:
-        return name in self._files
+        return name in self._stored
 
     def where(self, name: str) -> str:
         """The file and the name of a tensor, for error messages."""
-        return f"{self._files[name][1]}: {name}"
+        return self._stored[name].where
 
     def shape(self, name: str) -> tuple[int, ...]:
         """The shape of a tensor, from the header alone."""
-        return tuple(self._files[name][0].get_slice(name).get_shape())
+        return self._stored[name].shape
 
     def dtype(self, name: str) -> str:
         """The type of a tensor's numbers as safetensors writes it, such as F16."""
-        return str(self._files[name][0].get_slice(name).get_dtype())
+        return self._stored[name].dtype
 
     def read(self, name: str) -> Tensor:
         """The tensor as it lies in the mapped file."""
-        file, path = self._files[name]
-        with _plain_errors(path):
-            return file.get_tensor(name)  # type: ignore[no-any-return]
+        return self._stored[name].read()
 
 
 @contextmanager
 def open_tensors(folder: Path) -> Iterator[Tensors]:
     """Open the weights of a folder for the time of a `with` block."""
-    listed = _files_of(folder)
-    with ExitStack() as stack:
-        files = {path: stack.enter_context(_opened(path)) for path in listed}
-        for path, names in listed.items():
-            if names is not None:
-                _check_shard(path, names, set(files[path].keys()))
-        yield Tensors(files, folder)
+    for single, index, opened in _FORMATS:
+        listed = _files_of(folder, single, index)
+        if listed:
+            with ExitStack() as stack:
+                files = {path: stack.enter_context(opened(path)) for path in listed}
+                for path, names in listed.items():
+                    if names is not None:
+                        _check_shard(path, names, set(files[path]))
+                yield Tensors({name: file[name] for file in files.values() for name in file}, folder)
+            return
+    checkpoint = checkpoint_index(folder)
+    if checkpoint is None:
+        what = f"no weights ({SINGLE}, pytorch_model.bin, their index for shards, or a TensorFlow checkpoint)"
+        raise HeedfulError(what, where=folder, remedy="check the path, or fetch the weights")
+    stored, notes = read_checkpoint(checkpoint)
+    yield Tensors(stored, folder, notes)
 
 
 def write_tensors(folder: Path, tensors: Mapping[str, Tensor], max_shard_bytes: int | None = None) -> None:
@@ -86,26 +96,17 @@ def write_tensors(folder: Path, tensors: Mapping[str, Tensor], max_shard_bytes: 
     write_json(folder / INDEX, {"metadata": {"total_size": total}, "weight_map": dict(sorted(places.items()))})
 
 
-def _files_of(folder: Path) -> dict[Path, set[str] | None]:
+def _files_of(folder: Path, single: str, index: str) -> dict[Path, set[str] | None]:
     """Each file of weights and the tensors the index says it holds; None where there is no index to say so."""
-    if (folder / SINGLE).is_file():
-        return {folder / SINGLE: None}
-    if (folder / INDEX).is_file():
-        return dict(_shards_of_index(folder / INDEX))
-    pickled = [name for name in _PICKLES if (folder / name).exists()]
-    if pickled:
-        raise HeedfulError(
-            f"the weights are pickled ({pickled[0]}), and a pickle can run any program, so it is never read",
-            where=folder,
-            remedy="save the model as safetensors where you trust it: model.save_pretrained(FOLDER) in transformers",
-        )
-    raise HeedfulError(f"no weights ({SINGLE} or {INDEX})", where=folder, remedy="check the path, or fetch the weights")
+    if (folder / single).is_file():
+        return {folder / single: None}
+    return dict(_shards_of_index(folder / index)) if (folder / index).is_file() else {}
 
 
 def _shards_of_index(index: Path) -> dict[Path, set[str]]:
     weight_map = read_json(index).get("weight_map")
     if not isinstance(weight_map, dict) or not weight_map:
-        raise HeedfulError("the index has no weight_map", where=index, remedy=_COPY_AGAIN)
+        raise HeedfulError("the index has no weight_map", where=index, remedy=FETCH_AGAIN)
     shards: dict[Path, set[str]] = {}
     for tensor, name in weight_map.items():
         if not isinstance(name, str) or name in ("", ".", "..") or re.search(r"[/\\\0]", name):
@@ -132,12 +133,48 @@ def _check_shard(path: Path, listed: set[str], held: set[str]) -> None:
     raise HeedfulError(what, where=path, remedy="index and shards do not belong together: fetch all again")
 
 
+@dataclass(frozen=True)
+class _InSafetensors:
+    """A tensor in a safetensors file."""
+
+    name: str
+    file: Any
+    path: Path
+
+    @property
+    def where(self) -> str:
+        return f"{self.path}: {self.name}"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.file.get_slice(self.name).get_shape())
+
+    @property
+    def dtype(self) -> str:
+        return str(self.file.get_slice(self.name).get_dtype())
+
+    def read(self) -> Tensor:
+        with _plain_errors(self.path):
+            return self.file.get_tensor(self.name)  # type: ignore[no-any-return]
+
+
 @contextmanager
-def _opened(path: Path) -> Iterator[Any]:
+def _opened(path: Path) -> Iterator[Mapping[str, StoredTensor]]:
     with _plain_errors(path):
         file = safe_open(path, "pt")
     with file:
-        yield file
+        yield {name: _InSafetensors(name, file, path) for name in file.keys()}  # type: ignore[no-untyped-call]  # noqa: SIM118
+
+
+def _opened_bin(path: Path) -> AbstractContextManager[Mapping[str, StoredTensor]]:
+    return nullcontext(read_bin(path))
+
+
+# The one file, the index of shards, and how a file is opened; the first that is there is taken.
+_FORMATS: tuple[tuple[str, str, Callable[[Path], AbstractContextManager[Mapping[str, StoredTensor]]]], ...] = (
+    (SINGLE, INDEX, _opened),
+    ("pytorch_model.bin", "pytorch_model.bin.index.json", _opened_bin),
+)
 
 
 @contextmanager
@@ -147,7 +184,7 @@ def _plain_errors(path: Path) -> Iterator[None]:
     except SafetensorError as error:
         reason = str(error).removeprefix("Error while deserializing header: ")
         what = f"not a sound safetensors file ({path.stat().st_size} bytes): {reason}"
-        raise HeedfulError(what, where=path, remedy=_COPY_AGAIN) from error
+        raise HeedfulError(what, where=path, remedy=FETCH_AGAIN) from error
     except OSError as error:
         raise HeedfulError(f"cannot read: {error}", where=path, remedy="see that it is a file you may read") from error
 

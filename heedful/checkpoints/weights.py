@@ -14,6 +14,8 @@ from heedful.checkpoints.names import NameTable
 from heedful.checkpoints.tensors import FLOATS, Tensors
 from heedful.errors import HeedfulError
 
+_NAMED = 5  # of the tensors that are left over; a note is one line
+
 
 @dataclass(frozen=True)
 class Source:
@@ -22,6 +24,7 @@ class Source:
     tensors: Tensors
     table: NameTable
     spelled: Mapping[str, str]  # the table's name -> the name on disk
+    left_over: tuple[str, ...] = ()  # names on disk that mean nothing here, all outside of the encoder
 
     def holds(self, part: str) -> bool:
         """Whether the folder has any tensor of a part of the model, such as `mlm` or `encoder.pooler`."""
@@ -31,15 +34,25 @@ class Source:
         """The optional parts of which the folder has nothing."""
         return [part for part in self.table.optional if not self.holds(part)]
 
+    def notes(self) -> list[str]:
+        """What was left aside when the folder was opened."""
+        named, others = ", ".join(self.left_over[:_NAMED]), len(self.left_over) - _NAMED
+        ignored = f"not of the encoder, ignored: {named}" + (f" and {others} more" if others > 0 else "")
+        return [*self.tensors.notes, *([ignored] if self.left_over else [])]
+
 
 def source(tensors: Tensors, table: NameTable) -> Source:
-    """Give each tensor its name in the table; an unknown tensor, or two for one name, are refused."""
+    """Give each tensor its name in the table; two for one name are refused, and unknown ones inside the encoder."""
     spelled: dict[str, str] = {}
+    left_over: list[str] = []
     for on_disk in tensors:
         name = table.respell(on_disk)
         if not table.knows(name):
+            if not table.inside_encoder(name):
+                left_over.append(on_disk)
+                continue
             raise HeedfulError(
-                f"unknown tensor {on_disk}",
+                f"unknown tensor {on_disk} inside the encoder, which would compute something else with it",
                 where=tensors.where(on_disk),
                 remedy="the model is not of the kind its config.json says, or was changed; use an unchanged one",
             )
@@ -49,7 +62,7 @@ def source(tensors: Tensors, table: NameTable) -> Source:
         spelled[name] = on_disk
     # Of two that are always equal some programs keep only the second.
     stand_ins = {original: spelled[copy] for copy, original in table.copies.items() if copy in spelled}
-    return Source(tensors, table, {**stand_ins, **spelled})
+    return Source(tensors, table, {**stand_ins, **spelled}, tuple(left_over))
 
 
 def fill(model: nn.Module, found: Source, prefix: str = "", fresh: Collection[str] = ()) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 import torch
@@ -54,3 +56,13 @@ def foreign(_originals: Callable[[str], Path], tmp_path: Path) -> Callable[[str]
 def save() -> Callable[..., Path]:
     """Save a model with options of `save_pretrained`."""
     return save_foreign
+
+
+@pytest.fixture(scope="session")
+def bundles() -> ModuleType:
+    """The writer of TensorFlow checkpoints beside this file."""
+    spec = importlib.util.spec_from_file_location("bundle_writer", Path(__file__).with_name("bundle_writer.py"))
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

@@ -63,7 +63,7 @@ def remove(name: str) -> Change:
     return lambda folder: (folder / name).unlink()
 
 
-def pickled(folder: Path) -> None:
+def misnamed(folder: Path) -> None:
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
 
 
@@ -112,6 +112,14 @@ REFUSED: dict[str, tuple[Change, str]] = {
     "several missing": (drop(QUERY, WORDS), "and 1 more"),
     "half a head": (drop("cls.predictions.transform.dense.bias"), "lack cls.predictions.transform.dense.bias"),
     "unknown tensor": (put("bert.adapter.weight", lambda t: torch.ones(2)), "unknown tensor bert.adapter.weight"),
+    "unknown tensor in a layer": (
+        put("bert.encoder.layer.1.adapter.weight", lambda t: torch.ones(2)),
+        "unknown tensor bert.encoder.layer.1.adapter.weight inside the encoder",
+    ),
+    "unknown embeddings": (
+        put("bert.embeddings.task_type_embeddings.weight", lambda t: torch.ones(3, 16)),
+        "task_type_embeddings.weight inside the encoder",
+    ),
     "scales of a quantised tensor": (put(f"{QUERY}_scale", lambda t: torch.ones(16)), f"unknown tensor {QUERY}_scale"),
     "mis-shaped tensor": (put(QUERY, lambda t: t[QUERY][:8].clone()), r"\[8, 16\].*\[16, 16\]"),
     "whole numbers": (put(QUERY, lambda t: t[QUERY].to(torch.int8)), "stored as I8"),
@@ -119,7 +127,7 @@ REFUSED: dict[str, tuple[Change, str]] = {
     "strange positions": (put("bert.embeddings.position_ids", lambda t: torch.arange(20).flip(0)), "does not count"),
     "old and new name": (put("bert.embeddings.LayerNorm.gamma", lambda t: torch.ones(16)), "two tensors for one place"),
     "no weights": (remove("model.safetensors"), "no weights"),
-    "pickle": (pickled, "never read"),
+    "safetensors under a wrong name": (misnamed, "not a sound file of torch.save"),
     "empty weights": (write("model.safetensors", b""), "header too small"),
     "huge header": (write("model.safetensors", (2**40).to_bytes(8, "little") + b"{}"), "header too large"),
     "tokenizer without [CLS] and [SEP]": (unframed, r"not put texts between \[CLS\] and \[SEP\]"),
@@ -142,6 +150,19 @@ ACCEPTED: dict[str, tuple[Change, str]] = {
     "old names": (
         in_order(rename("LayerNorm.weight", "LayerNorm.gamma"), rename("LayerNorm.bias", "LayerNorm.beta")),
         "12 tensors of norms are called gamma or beta",
+    ),
+    "heads of other tasks": (
+        in_order(
+            put("cls.chain.weight", lambda t: torch.ones(2, 16)),
+            put("qa_outputs.weight", lambda t: torch.ones(2, 16)),
+            put("lm_head.weight", lambda t: torch.ones(40, 16)),
+            put("bert.embeddings.position_ids", lambda t: torch.arange(20)[None]),
+        ),
+        "not of the encoder, ignored: cls.chain.weight, lm_head.weight",
+    ),
+    "many tensors of others": (
+        in_order(*(put(f"extra.{i}.weight", lambda t: torch.ones(2)) for i in range(7))),
+        "extra.4.weight and 2 more",
     ),
     "unknown keys": (config(flavour=1, colour=2), "unknown config keys, kept: flavour, colour"),
     "no padding piece": (config(pad_token_id=None), ""),

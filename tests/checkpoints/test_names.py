@@ -46,3 +46,18 @@ def test_other_spellings_are_understood(name: str, spelled: str) -> None:
 )
 def test_other_tensors_are_unknown(name: str) -> None:
     assert not BERT_NAMES.knows(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "inside"),
+    [
+        ("bert.encoder.layer.0.adapter.weight", True),
+        ("bert.embeddings.task_type_embeddings.weight", True),
+        ("encoder.layer.0.adapter.weight", True),
+        ("lm_head.weight", False),
+        ("cls.chain.weight", False),
+        ("bertha.weight", False),
+    ],
+)
+def test_what_stands_inside_the_encoder(name: str, inside: bool) -> None:
+    assert BERT_NAMES.inside_encoder(BERT_NAMES.respell(name)) == inside

@@ -291,7 +291,7 @@ DAMAGED: dict[str, tuple[Callable[[dict[str, torch.Tensor]], object], str]] = {
     "half a pooler": (lambda tensors: tensors.pop("bert.pooler.dense.bias"), "lack bert.pooler.dense.bias"),
     "another pooler": (lambda tensors: tensors.update({"bert.pooler.dense.bias": torch.ones(9)}), r"shape \[9\]"),
     "whole numbers": (lambda tensors: tensors.update({"classifier.bias": torch.ones(3, dtype=torch.int8)}), "I8"),
-    "unknown": (lambda tensors: tensors.update({"tagger.other.weight": torch.ones(2)}), "unknown tensor tagger.other"),
+    "unknown": (lambda tensors: tensors.update({f"{QUERY}s": torch.ones(2)}), f"unknown tensor {QUERY}s"),
 }
 
 
