@@ -23,7 +23,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 import heedful
-from heedful.checkpoints.bert_folder import load_bert, load_bert_for_pretraining, save_bert
+from heedful.checkpoints.encoder_folder import load_encoder, load_for_pretraining, save_model
 from heedful.checkpoints.folder import read_folder
 from heedful.data.batching import flat_batch
 from heedful.inference.embedder import Embedder
@@ -117,7 +117,7 @@ def compare_folder(name: str, folder: Path) -> list[Comparison]:
     """The encoder of a folder as it is for training, and as `heedful.load` makes it for speed."""
     theirs, _ = loaded_there("BertModel", folder)
     batch = random_batch(theirs.config.vocab_size, seed=0)
-    plain = compare_encoder(name, load_bert(read_folder(folder)), theirs, batch)
+    plain = compare_encoder(name, load_encoder(read_folder(folder)), theirs, batch)
     fast = compare_encoder(f"{name}, as loaded for inference", heedful.load(folder, "cpu").encoder, theirs, batch)
     return plain + fast
 
@@ -127,8 +127,8 @@ def compare_round_trip(scratch: Path) -> tuple[list[Comparison], list[str]]:
     torch.manual_seed(0)
     theirs, _ = loaded_there("BertForPreTraining", minilm())
     theirs.save_pretrained(scratch / "theirs")
-    ours = load_bert_for_pretraining(read_folder(scratch / "theirs"), seed=0)
-    save_bert(ours, scratch / "ours", read_folder(minilm()).tokenizer)
+    ours = load_for_pretraining(read_folder(scratch / "theirs"), seed=0)
+    save_model(ours, scratch / "ours", read_folder(minilm()).tokenizer)
     back, info = loaded_there("BertForPreTraining", scratch / "ours")
     batch = random_batch(theirs.config.vocab_size, seed=1)
     comparisons = compare_heads("MiniLM + heads saved by transformers", ours, theirs, batch)
@@ -185,7 +185,7 @@ def main() -> None:
     texts = paragraphs(arguments.texts, seed=0)
     batches = any_batch("as loaded for inference", english, texts)
     plain = heedful.load(minilm(), "cpu")
-    plain.encoder = load_bert(plain.folder)
+    plain.encoder = load_encoder(plain.folder)
     batches += any_batch("plain encoder", plain, texts)
     write_results(
         arguments.output,

@@ -10,7 +10,6 @@ from heedful.checkpoints.folder import ModelFolder, read_folder
 from heedful.cli.finetune_plan import Plan
 from heedful.config import to_mapping
 from heedful.data.labelled import Dataset
-from heedful.errors import HeedfulError
 from heedful.inference.load import model_path
 from heedful.tasks.registry import task_named, task_of
 from heedful.tasks.task import Item, Task
@@ -33,8 +32,7 @@ class Material:
     def of(cls, plan: Plan) -> Material:
         """Read and check all of it."""
         folder = read_folder(model_path(plan.model))
-        if folder.tokenizer is None:
-            raise HeedfulError("the folder has no tokenizer", where=folder.path, remedy="put its tokenizer.json there")
+        tokenizer = folder.require_tokenizer()
         kind = task_named(plan.task)
         train = kind.read(Path(plan.train), plan.columns)
         if plan.limit:
@@ -42,13 +40,15 @@ class Material:
         task = kind.fit(train.examples, **plan.task_fields({field.name for field in fields(kind)}))
         # A model folder's task is checked when it is read: this one must pass too, before it is trained for hours.
         task = task_of(described(task), "the options")
-        _check_room(task, folder)
+        most = folder.model_config.max_length
+        what, remedy = f"windows of {task.max_length} tokens are", f"use --max-length {most} or less"
+        folder.check_room(what, task.max_length, remedy=remedy)
         dev = kind.read(Path(plan.dev), plan.columns) if plan.dev else None
         if dev is not None:
             task.check(dev.examples)
-        items = task.encode(train.examples, folder.tokenizer)
-        dev_items = task.encode(dev.examples, folder.tokenizer) if dev else []
-        return cls(folder, folder.tokenizer, task, train, dev, items, dev_items)
+        items = task.encode(train.examples, tokenizer)
+        dev_items = task.encode(dev.examples, tokenizer) if dev else []
+        return cls(folder, tokenizer, task, train, dev, items, dev_items)
 
     def remarks(self) -> list[str]:
         """What was odd about the files, and how many examples do not fit."""
@@ -64,13 +64,3 @@ class Material:
 def described(task: Task[Any]) -> dict[str, Any]:
     """The task as a model folder's task.json has it."""
     return {"task": task.name, **to_mapping(task)}
-
-
-def _check_room(task: Task[Any], folder: ModelFolder) -> None:
-    positions = folder.model_config.max_position_embeddings
-    if task.max_length > positions:
-        raise HeedfulError(
-            f"windows of {task.max_length} tokens are longer than the model's {positions} positions",
-            where=folder.path,
-            remedy=f"use --max-length {positions} or less",
-        )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from heedful.config import to_mapping
 from heedful.data.labelled import TextRow
 from heedful.errors import HeedfulError
 from heedful.inference.workers import worker_pool
+from heedful.models.encoder import encoder_of
 from heedful.models.heads import freeze, layer_depth
 from heedful.tasks.finetuning import TaskObjective, features_of
 from heedful.tasks.items import ItemSource, Known
@@ -75,7 +76,7 @@ def run(plan: Plan, output: Path, resume: bool, material: Material | None = None
             evaluate=dev.evaluate if dev else None,
             on_event=_watcher(display, plan, dev),
             save_model=lambda path: _save(model, path, plan, material, dev),
-            rate_scale=_rate_scale(plan, material),
+            rate_scale=_rate_scale(plan, model),
         )
         trainer = Trainer(model, TaskObjective(material.task), source, plan.training, output, hooks, plan)
         outcome = trainer.run(resume)
@@ -99,10 +100,7 @@ def _watcher(display: TrainingDisplay, plan: Plan, dev: Dev | None) -> Callable[
 
 def model_of(plan: Plan, material: Material, note: Callable[[str], object]) -> nn.Module:
     """The task's model over the folder's encoder, as training finds it."""
-    config = material.folder.model_config
-    if plan.dropout is not None:
-        config = replace(config, hidden_dropout_prob=plan.dropout, attention_probs_dropout_prob=plan.dropout)
-    folder = replace(material.folder, model_config=config)
+    folder = material.folder.with_dropout(plan.dropout)
     build, seed = material.task.model, plan.training.seed
     if plan.random_weights:
         model = start_for_task(folder, build, seed)
@@ -155,12 +153,12 @@ def _with_steps(
     return plan.with_training(steps=steps, eval_every=every), source
 
 
-def _rate_scale(plan: Plan, material: Material) -> RateScale | None:
+def _rate_scale(plan: Plan, model: nn.Module) -> RateScale | None:
     """A parameter's share of the learning rate: less in lower layers, and the head its own."""
     if plan.layer_decay == 1 and plan.head_rate is None:
         return None
-    layers = material.folder.model_config.num_hidden_layers
-    by_layer = layerwise(lambda name: layer_depth(name, layers), layers + 1, plan.layer_decay)
+    encoder = encoder_of(model)
+    by_layer = layerwise(lambda name: layer_depth(encoder, name), encoder.layer_count + 1, plan.layer_decay)
     head = 1.0 if plan.head_rate is None else plan.head_rate / plan.training.learning_rate
     return lambda name: by_layer(name) if name.startswith("encoder.") else head
 

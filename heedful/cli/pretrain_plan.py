@@ -11,7 +11,7 @@ from heedful.data.examples import ExampleMaker, Recipe
 from heedful.data.source import NumberedExamples, Phase, PretrainingSource
 from heedful.data.written import WrittenExamples
 from heedful.errors import HeedfulError
-from heedful.models.bert import BertConfig
+from heedful.models.encoder import EncoderConfig
 from heedful.training.training_config import TrainingConfig
 
 _BUDGET = re.compile(r"(\d+(?:\.\d+)?)\s*([kMB]?)(s|m|h|steps?|tokens?)")
@@ -41,7 +41,7 @@ class Plan:
     steps: tuple[int, ...]  # and how many steps
     recipe: Recipe
     training: TrainingConfig
-    model: BertConfig
+    model: EncoderConfig
     start: str | None = None  # the model folder to go on from
     duplicates: int = 0  # train on the examples written ahead, each text masked so often; 0 makes them on the fly
     evaluated_examples: int = 512

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from torch import nn
 
-from heedful.checkpoints.bert_folder import save_bert
+from heedful.checkpoints.encoder_folder import save_model
+from heedful.checkpoints.families import family_named
 from heedful.checkpoints.folder import read_folder
 from heedful.checkpoints.grown import grown_config, load_grown
 from heedful.cli.held_out import HeldOut
@@ -21,7 +22,8 @@ from heedful.data.corpus import Corpus
 from heedful.data.examples import Recipe
 from heedful.data.source import Phase, PretrainingSource
 from heedful.errors import HeedfulError
-from heedful.models.bert import BertConfig, BertForPretraining, initialise, sized
+from heedful.models.bert import BertConfig, sized
+from heedful.models.encoder import EncoderConfig, check_room
 from heedful.tasks.pretraining import pretraining_losses
 from heedful.text.domain_words import extends
 from heedful.training.budget import RESERVE, seconds_per_step
@@ -132,52 +134,40 @@ def plan_for(options: Options, corpus: Corpus) -> Plan:
     )
 
 
-def fresh_model(plan: Plan, corpus: Corpus, display: TrainingDisplay) -> BertForPretraining:
+def fresh_model(plan: Plan, corpus: Corpus, display: TrainingDisplay) -> nn.Module:
     """The model as training finds it: random weights, or those of a folder, grown by the words the corpus has more."""
     if plan.start is not None:
         folder = read_folder(plan.start)
-        model = load_grown(folder, corpus.tokenizer, plan.training.seed)
-        _set_dropout(model, plan.model)
+        shape = replace(plan.model, vocab_size=folder.model_config.vocab_size)  # as planned, dropout and all, ungrown
+        model = load_grown(replace(folder, model_config=shape), corpus.tokenizer, plan.training.seed)
         more = corpus.tokenizer.vocab_size - folder.tokenizer.vocab_size if folder.tokenizer else 0
         if more:
             display.show(Note(f"{more:,} words are new: each starts as the mean of the pieces it was spelled with"))
         return model
-    model = BertForPretraining(plan.model)
-    initialise(model, plan.model, plan.training.seed)
+    family = family_named(plan.model.model_type)
+    model = family.pretraining_model(plan.model)
+    family.initialise(model, plan.model, plan.training.seed)
     return model
 
 
-def _model_config(options: Options, corpus: Corpus, longest: int) -> BertConfig:
+def _model_config(options: Options, corpus: Corpus, longest: int) -> EncoderConfig:
     if options.start is not None:
         folder = read_folder(options.start)
         if options.fields:
             raise HeedfulError("--set does not go with --from", remedy="the shape is that of the folder")
         if folder.tokenizer is not None and not extends(corpus.tokenizer, folder.tokenizer):
             corpus.check_vocabulary(folder.tokenizer)
-        config = grown_config(folder, corpus.tokenizer)
+        config: EncoderConfig = grown_config(folder, corpus.tokenizer)
     else:
         values = to_mapping(sized(options.size, corpus.tokenizer.vocab_size))
         config = from_mapping(
             BertConfig, {**values, **parse_settings(options.fields, BertConfig, "hidden_size=192")}, "--set"
         )
     if options.dropout is not None:
-        config = replace(config, hidden_dropout_prob=options.dropout, attention_probs_dropout_prob=options.dropout)
-    if longest > config.max_position_embeddings:
-        raise HeedfulError(
-            f"examples of {longest} tokens are longer than the model's {config.max_position_embeddings} positions",
-            remedy="use shorter phases, or --set max_position_embeddings=…",
-        )
+        config = config.with_dropout(options.dropout)
+    remedy = "use shorter phases, or --set max_position_embeddings=…"
+    check_room(f"examples of {longest} tokens are", longest, config.max_length, remedy=remedy)
     return config
-
-
-def _set_dropout(model: BertForPretraining, config: BertConfig) -> None:
-    """A model's weights under this config, which may differ from its own in dropout only."""
-    model.encoder.config = config
-    for module in model.modules():
-        if isinstance(module, nn.Dropout):
-            module.p = config.hidden_dropout_prob
-    for layer in model.encoder.layers:
-        layer.attention.dropout = config.attention_probs_dropout_prob  # type: ignore[union-attr]
 
 
 def _steps(
@@ -203,6 +193,6 @@ def _steps(
     return tuple(steps)
 
 
-def _save(model: BertForPretraining, folder: Path, plan: Plan, corpus: Corpus, held_out: HeldOut | None) -> None:
-    save_bert(model, folder, corpus.tokenizer, overwrite=True)
+def _save(model: nn.Module, folder: Path, plan: Plan, corpus: Corpus, held_out: HeldOut | None) -> None:
+    save_model(model, folder, corpus.tokenizer, overwrite=True)
     write_card(folder, plan, corpus, held_out.last if held_out else {})

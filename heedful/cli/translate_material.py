@@ -11,7 +11,6 @@ from heedful.cli.translate_plan import Plan
 from heedful.data.bitext import EncodedPairs, encode_pairs
 from heedful.data.labelled import Dataset
 from heedful.data.parallel import SentencePair, read_pairs
-from heedful.errors import HeedfulError
 from heedful.inference.load import model_path
 from heedful.text.sides import Sides, learn_sides
 from heedful.text.tokenizer import Tokenizer
@@ -50,8 +49,7 @@ def read_bert(folder: str | None) -> ModelFolder | None:
     if folder is None:
         return None
     bert = read_folder(model_path(folder))
-    if bert.tokenizer is None:
-        raise HeedfulError("the folder has no tokenizer", where=bert.path, remedy="put its tokenizer.json there")
+    bert.require_tokenizer()
     return bert
 
 

@@ -9,7 +9,7 @@ from heedful.cli.settings import parse_settings
 from heedful.config import from_mapping, to_mapping
 from heedful.errors import HeedfulError
 from heedful.models import seq2seq_config, transformer
-from heedful.models.bert import BertConfig
+from heedful.models.encoder import EncoderConfig
 from heedful.models.seq2seq_config import Seq2SeqConfig
 from heedful.models.transformer import TransformerConfig
 
@@ -40,7 +40,7 @@ class Asked:
 
 
 def shape_of(
-    asked: Asked, source_vocab_size: int, target_vocab_size: int, joint: bool, bert: BertConfig | None = None
+    asked: Asked, source_vocab_size: int, target_vocab_size: int, joint: bool, bert: EncoderConfig | None = None
 ) -> TransformerConfig | Seq2SeqConfig:
     """The config of the model that was asked for; `bert` is the shape of a BERT in the place of its encoder."""
     sizes = (source_vocab_size, target_vocab_size, joint)
@@ -51,7 +51,7 @@ def shape_of(
     if bert is None:
         return _with_fields(transformer.sized(asked.size, *sizes), asked)
     own = transformer.sized(asked.size, target_vocab_size, target_vocab_size)
-    return _with_fields(transformer.with_bert(own, bert), asked)
+    return _with_fields(transformer.with_encoder(own, bert), asked)
 
 
 def _recurrent(asked: Asked, source: int, target: int, joint: bool) -> Seq2SeqConfig:

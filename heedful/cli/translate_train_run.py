@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from heedful.checkpoints.bert_folder import load_bert
+from heedful.checkpoints.encoder_folder import load_encoder
 from heedful.checkpoints.translation_folder import TranslationModel, longest_text, save_translation
 from heedful.cli.score_file import write_scores
 from heedful.cli.training_display import TrainingDisplay
@@ -81,7 +81,7 @@ def fresh_model(plan: Plan, material: Material) -> TranslationModel:
         initialise_seq2seq(recurrent, plan.training.seed)
         return recurrent
     assert plan.transformer is not None
-    encoder = None if material.bert is None else load_bert(material.bert)
+    encoder = None if material.bert is None else load_encoder(material.bert)
     model = Transformer(plan.transformer, encoder)
     initialise_transformer(model, plan.training.seed)
     return model

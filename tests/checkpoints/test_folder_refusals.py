@@ -12,7 +12,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from heedful.checkpoints.bert_folder import load_bert, load_bert_for_pretraining
+from heedful.checkpoints.encoder_folder import load_encoder, load_for_pretraining
 from heedful.checkpoints.folder import ModelFolder, read_folder
 from heedful.errors import HeedfulError
 from heedful.text.tokenizer import Tokenizer
@@ -150,8 +150,8 @@ ACCEPTED: dict[str, tuple[Change, str]] = {
 
 def load(folder: Path) -> ModelFolder:
     read = read_folder(folder)
-    load_bert(read)
-    load_bert_for_pretraining(read, seed=0)
+    load_encoder(read)
+    load_for_pretraining(read, seed=0)
     return read
 
 
@@ -170,11 +170,11 @@ def test_refused(foreign: Callable[[str], Path], case: str) -> None:
 def test_accepted_and_named(foreign: Callable[[str], Path], case: str) -> None:
     change, note = ACCEPTED[case]
     folder = foreign("BertForPreTraining")
-    whole = load_bert(read_folder(folder)).state_dict()
+    whole = load_encoder(read_folder(folder)).state_dict()
     change(folder)
     read = load(folder)
     assert any(note in line for line in read.notes) or not note
-    for name, tensor in load_bert(read).state_dict().items():
+    for name, tensor in load_encoder(read).state_dict().items():
         assert torch.equal(tensor, whole[name])
 
 
