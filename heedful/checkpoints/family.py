@@ -55,11 +55,19 @@ class Family(Generic[C]):
 
     def pretraining_model(self, config: C) -> nn.Module:
         """The encoder with the heads of its pretraining, not yet started."""
-        if self.pretraining is None:
-            raise HeedfulError(
-                f"a model of the type {self.model_type} has no pretraining here", remedy="fine-tune it instead"
-            )
+        self.objective()
+        assert self.pretraining is not None
         return self.pretraining(config)
+
+    def objective(self, name: str | None = None) -> str:
+        """The name of an objective that this family is pretrained on, its first if none is named."""
+        if self.pretraining is None or not self.objectives:
+            what = f"a model of the type {self.model_type} has no pretraining here"
+            raise HeedfulError(what, remedy="start from a folder that is trained, and fine-tune it")
+        if name is not None and name not in self.objectives:
+            what = f"a model of the type {self.model_type} is not pretrained by {name!r}"
+            raise HeedfulError(what, remedy=f"its objectives are {', '.join(self.objectives)}")
+        return name or self.objectives[0]
 
     def config_of_size(self, size: str, vocab_size: int) -> C:
         """The config of a named size, such as mini, with so many pieces."""

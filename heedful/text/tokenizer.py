@@ -159,6 +159,14 @@ class Tokenizer:
         """The id of the token that stands for a hidden one."""
         return self._special_id("mask")
 
+    def require(self, roles: Sequence[str], purpose: str, where: object = None) -> None:
+        """Refuse to go on without the special tokens of these roles, which `purpose` needs."""
+        missing = [role for role in roles if self.id_of(self.special_tokens.get(role, "")) is None]
+        if missing:
+            names = ", ".join(self.special_tokens.get(role, role) for role in missing)
+            remedy = "train one with `heedful tokenizer train`, or use BERT's"
+            raise HeedfulError(f"the tokenizer has no {names}, which {purpose} needs", where=where, remedy=remedy)
+
     def _special_id(self, role: str) -> int:
         token = self.special_tokens.get(role)
         found = None if token is None else self.id_of(token)
