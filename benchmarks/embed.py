@@ -24,6 +24,7 @@ from results_file import RESULTS, Table, write_results
 
 from heedful.inference.load import load_embedder
 from heedful.inference.workers import worker_pool
+from heedful.models.bert import BertConfig
 from heedful.nn.packed_linear import PackedLinear
 
 BASELINE = "sentence_transformers"
@@ -92,6 +93,7 @@ def arithmetic(texts: list[str], texts_per_second: float) -> str:
     """How near heedful comes to what the cores can compute: its linear layers alone, as a share of a bare product."""
     model = load_embedder(minilm(), "cpu")
     config, limit = model.encoder.config, 256
+    assert isinstance(config, BertConfig)
     tokens = sum(len(e.ids) for e in model.tokenizer.encode_batch(texts, limit, offsets=False))
     width, inner = config.hidden_size, config.intermediate_size
     weights = config.num_hidden_layers * (4 * width * width + 2 * width * inner)

@@ -186,7 +186,7 @@ def flip_bits(folder: Path, count: int, rng: random.Random) -> dict[str, Outcome
     index = bundle_writer().write_bundle(folder / "model.ckpt", wanted, shards=2)
     archive = folder / "flipped.bin"
     archive.write_bytes(saved(wanted, True))
-    readers = {
+    readers: dict[str, tuple[list[Path], Callable[[], Mapping[str, StoredTensor]]]] = {
         "bit in a TensorFlow bundle": (sorted(folder.glob("model.ckpt.*")), lambda: read_bundle(index)),
         "bit in an archive": ([archive], lambda: read_bin(archive)),
     }

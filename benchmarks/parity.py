@@ -22,12 +22,13 @@ from results_file import RESULTS, Table, write_results
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from heedful.checkpoints.bert_folder import load_bert, load_bert_for_pretraining, save_bert
+from heedful.checkpoints.encoder_folder import load_encoder, load_for_pretraining, save_model
 from heedful.checkpoints.folder import read_folder
 from heedful.data.batching import flat_batch
 from heedful.inference.embedder import Embedder
 from heedful.inference.load import load_embedder
-from heedful.models.bert import Bert, BertForPretraining
+from heedful.models.bert import BertForPretraining
+from heedful.models.encoder import Encoder
 from heedful.schema import Batch
 
 LENGTHS = (512, 1, 2, 511, 256, 256, 100, 37, 37, 37, 9, 3, 1)
@@ -92,9 +93,9 @@ def firsts(states: Tensor) -> Tensor:
     return states[[0, *accumulate(LENGTHS[:-1])]]
 
 
-def compare_encoder(name: str, ours: Bert, theirs: Any, batch: Batch) -> list[Comparison]:
+def compare_encoder(name: str, ours: Encoder, theirs: Any, batch: Batch) -> list[Comparison]:
     """Every hidden layer, every attention map, and the pooler."""
-    layers = ours.config.num_hidden_layers
+    layers = ours.layer_count
     wanted, found = expected(theirs, batch), ours(batch, hidden=range(layers + 1), attention=range(1, layers + 1))
     hidden = Comparison(name, f"hidden states of layers 0 … {layers}")
     maps = Comparison(name, f"attention maps of layers 1 … {layers}")
@@ -108,8 +109,9 @@ def compare_encoder(name: str, ours: Bert, theirs: Any, batch: Batch) -> list[Co
     return [hidden, maps, pooler]
 
 
-def compare_heads(name: str, ours: BertForPretraining, theirs: Any, batch: Batch) -> list[Comparison]:
+def compare_heads(name: str, ours: torch.nn.Module, theirs: Any, batch: Batch) -> list[Comparison]:
     """The logits of both pretraining heads."""
+    assert isinstance(ours, BertForPretraining)
     wanted, last = expected(theirs, batch), ours.encoder(batch).last
     mlm, nsp = Comparison(name, "MLM logits"), Comparison(name, "NSP logits")
     mlm.add(ours.mlm_logits(last), flat(wanted.prediction_logits))
@@ -121,7 +123,7 @@ def compare_folder(name: str, folder: Path) -> list[Comparison]:
     """The encoder of a folder as it is for training, and as `heedful.load` makes it for speed."""
     theirs, _ = loaded_there("BertModel", folder)
     batch = random_batch(theirs.config.vocab_size, seed=0)
-    plain = compare_encoder(name, load_bert(read_folder(folder)), theirs, batch)
+    plain = compare_encoder(name, load_encoder(read_folder(folder)), theirs, batch)
     fast = compare_encoder(f"{name}, as loaded for inference", load_embedder(folder, "cpu").encoder, theirs, batch)
     return plain + fast
 
@@ -131,8 +133,8 @@ def compare_round_trip(scratch: Path) -> tuple[list[Comparison], list[str]]:
     torch.manual_seed(0)
     theirs, _ = loaded_there("BertForPreTraining", minilm())
     theirs.save_pretrained(scratch / "theirs")
-    ours = load_bert_for_pretraining(read_folder(scratch / "theirs"), seed=0)
-    save_bert(ours, scratch / "ours", read_folder(minilm()).tokenizer)
+    ours = load_for_pretraining(read_folder(scratch / "theirs"), seed=0)
+    save_model(ours, scratch / "ours", read_folder(minilm()).tokenizer)
     back, info = loaded_there("BertForPreTraining", scratch / "ours")
     batch = random_batch(theirs.config.vocab_size, seed=1)
     comparisons = compare_heads("MiniLM + heads saved by transformers", ours, theirs, batch)
@@ -189,7 +191,7 @@ def main() -> None:
     texts = paragraphs(arguments.texts, seed=0)
     batches = any_batch("as loaded for inference", english, texts)
     plain = load_embedder(minilm(), "cpu")
-    plain.encoder = load_bert(plain.folder)
+    plain.encoder = load_encoder(plain.folder)
     batches += any_batch("plain encoder", plain, texts)
     write_results(
         arguments.output,

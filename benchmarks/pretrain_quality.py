@@ -21,7 +21,7 @@ from results_file import RESULTS, Table, write_results
 from transformers import BertConfig as ReferenceConfig
 from transformers import BertForPreTraining
 
-from heedful.checkpoints.bert_folder import load_bert_for_pretraining
+from heedful.checkpoints.encoder_folder import load_for_pretraining
 from heedful.checkpoints.folder import read_folder
 from heedful.config import read_toml
 from heedful.data.corpus import Corpus
@@ -90,7 +90,7 @@ def main() -> None:
     corpus.tokenizer.save(a.run / "reference")
     rows = []
     for name, folder in (("heedful", a.run / "model"), ("transformers", a.run / "reference")):
-        model = load_bert_for_pretraining(read_folder(folder), seed=0)
+        model = load_for_pretraining(read_folder(folder), seed=0)
         assert isinstance(model, BertForPretraining)
         examples = plan.held_out(corpus)
         with torch.no_grad():

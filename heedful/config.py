@@ -22,7 +22,12 @@ C = TypeVar("C")
 
 
 def from_mapping(cls: type[C], values: Mapping[str, Any], where: object) -> C:
-    """Build the config `cls` from `values`; an unknown key is refused with the nearest field's name."""
+    """Build the config `cls` from `values`; an unknown key is refused with the nearest field's name.
+
+    A class that stands for several kinds has a `kind_of`, which tells from the values which one it is.
+    """
+    kind_of = getattr(cls, "kind_of", None)
+    cls = kind_of(values, where) if kind_of else cls
     fields = {f.name: f for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
     hints = get_type_hints(cls)
     for key in values:

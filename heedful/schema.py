@@ -89,10 +89,12 @@ class Encoded:
 
     Layer 0 is the embedding output and layer i the output of the i-th encoder layer, as Hugging Face numbers them.
     Attention maps are numbered 1 … L: map i is the one inside the i-th layer; one (H, T, T) tensor a sequence.
+    `memory` is what an encoder that carries a state from batch to batch wants to be given with the next one.
     """
 
     hidden: Mapping[int, Tensor]  # layer -> (N, D)
     attention: Mapping[int, tuple[Tensor, ...]]  # layer -> B tensors (H, T, T)
+    memory: tuple[Tensor, ...] | None = None
 
     @property
     def last(self) -> Tensor:

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import heedful
-from heedful.checkpoints.bert_folder import save_bert
+from heedful.checkpoints.encoder_folder import save_model
 from heedful.checkpoints.translation_folder import save_translation
 from heedful.inference.embedder import Embedder
 from heedful.models.bert import BertConfig, BertForPretraining
@@ -57,7 +57,7 @@ def tiny_folder(tiny_tokenizer: Tokenizer, tmp_path_factory: pytest.TempPathFact
         for parameter in model.parameters():  # biases too: zeros would hide mistakes
             parameter.normal_(0.0, 0.2, generator=rng)
     folder = tmp_path_factory.mktemp("models") / "tiny"
-    save_bert(model, folder, tiny_tokenizer)
+    save_model(model, folder, tiny_tokenizer)
     return folder
 
 

@@ -9,8 +9,6 @@ from heedful.checkpoints.names import NameTable
 _SELF = "bert.encoder.layer.{i}.attention.self"
 _LAYER = "bert.encoder.layer.{i}"
 
-LAYERS = re.compile(r"bert\.encoder\.layer\.(\d+)\.")
-
 
 def _respell(name: str) -> str:
     """Old files call a norm's weight and bias gamma and beta; a bare encoder leaves out `bert.`."""
@@ -47,4 +45,6 @@ BERT_NAMES = NameTable(
     },
     counters=("bert.embeddings.position_ids",),
     respell=_respell,
+    layers=re.compile(r"bert\.encoder\.layer\.(\d+)\."),
+    left_out="bert.",
 )

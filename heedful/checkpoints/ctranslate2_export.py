@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from heedful.checkpoints.bert_folder import new_folder
+from heedful.checkpoints.new_folder import new_folder
 from heedful.checkpoints.translation_folder import TranslationFolder
 from heedful.errors import HeedfulError
 from heedful.models.transformer import Transformer

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from heedful.checkpoints.bert_config_json import bert_config, unknown_keys
-from heedful.checkpoints.bert_weights import bert_weight_notes
+from heedful.checkpoints.families import family_of
+from heedful.checkpoints.family import Family
+from heedful.checkpoints.folder_weights import open_weights, weight_notes
 from heedful.checkpoints.sentence_transformers import SentenceLayout, SentenceSettings, read_layout
+from heedful.checkpoints.weights import Source
 from heedful.errors import HeedfulError
 from heedful.json_files import read_json
-from heedful.models.bert import BertConfig
+from heedful.models.encoder import EncoderConfig, check_room
 from heedful.text.tokenizer import Tokenizer
 
 CONFIG = "config.json"
-MODEL_TYPES = ("bert",)
 # How many pieces the tokenizer has that belongs to a model with more rows than that; Hugging Face passes it over.
 PIECES = "tokenizer_pieces"
 # Rows without a piece that are mere padding: up to either of these.
 SPARE_SHARE, SPARE_ROWS = 0.01, 128
+# A model without positions has none that could run out; a text has to end somewhere all the same.
+LONGEST = 512
 
 
 @dataclass(frozen=True)
@@ -29,13 +33,42 @@ class ModelFolder:
 
     path: Path
     weights: Path  # where config.json, the weights and the tokenizer lie; mostly the same as `path`
-    model_type: str
+    family: Family[Any]
     config: Mapping[str, Any]  # config.json as it stands
-    model_config: BertConfig
+    model_config: EncoderConfig
     tokenizer: Tokenizer | None
     sentence: SentenceSettings | None
     max_length: int
     notes: tuple[str, ...]
+
+    @property
+    def model_type(self) -> str:
+        """The name of its family."""
+        return self.family.model_type
+
+    def open_weights(self) -> AbstractContextManager[Source]:
+        """Its weights, for the time of a `with` block."""
+        return open_weights(self.weights, self.family, self.model_config)
+
+    def require_tokenizer(self) -> Tokenizer:
+        """Its tokenizer; a folder without one is refused."""
+        if self.tokenizer is None:
+            raise HeedfulError(
+                "the folder has no tokenizer",
+                where=self.path,
+                remedy="put its tokenizer.json or vocab.txt beside config.json",
+            )
+        return self.tokenizer
+
+    def check_room(self, what: str, tokens: int, *, where: object = None, remedy: str | None = None) -> None:
+        """Refuse more tokens than its model has room for; `what` has so many, as in "windows of 600 tokens are"."""
+        check_room(what, tokens, self.model_config.max_length, where=where or self.path, remedy=remedy)
+
+    def with_dropout(self, dropout: float | None) -> ModelFolder:
+        """The same folder, whose models are built with this dropout; None leaves its own."""
+        if dropout is None:
+            return self
+        return replace(self, model_config=self.model_config.with_dropout(dropout))
 
 
 def read_folder(path: str | Path, force: bool = False) -> ModelFolder:
@@ -48,17 +81,17 @@ def read_folder(path: str | Path, force: bool = False) -> ModelFolder:
         raise HeedfulError("there is no such folder", where=folder, remedy="give a folder that holds a config.json")
     layout = read_layout(folder)
     config = _config(layout.encoder)
-    model_type = _model_type(config, layout.encoder / CONFIG)
-    model_config = bert_config(config, layout.encoder / CONFIG)
-    tokenizer = _tokenizer(layout)
-    notes = [*layout.notes, *_config_notes(config)]
+    family = family_of(config, layout.encoder / CONFIG)
+    model_config = family.config.read(config, layout.encoder / CONFIG)
+    tokenizer = _tokenizer(layout, family)
+    notes = [*layout.notes, *_config_notes(family, config)]
     meant = force or (tokenizer is not None and tokenizer.vocab_size == config.get(PIECES))
     notes += _vocabulary_notes(tokenizer, model_config, layout.encoder, meant)
-    notes += bert_weight_notes(layout.encoder, model_config)
+    notes += weight_notes(layout.encoder, family, model_config)
     return ModelFolder(
         path=folder,
         weights=layout.encoder,
-        model_type=model_type,
+        family=family,
         config=config,
         model_config=model_config,
         tokenizer=tokenizer,
@@ -90,49 +123,26 @@ def _config(folder: Path) -> dict[str, Any]:
     return read_json(folder / CONFIG)
 
 
-def _model_type(config: Mapping[str, Any], where: Path) -> str:
-    model_type = config.get("model_type")
-    if model_type is None and str(config.get("architectures")).startswith("['Bert"):
-        return "bert"  # written before config.json had a model_type
-    if model_type not in MODEL_TYPES:
-        what = "no model_type is given" if model_type is None else f"the model_type {model_type!r} is not supported"
-        remedy = f"use a model of the type {' or '.join(MODEL_TYPES)}"
-        if str(model_type).startswith("heedful-"):
-            remedy = "it is a translation model: use `heedful translate run`, `score` or `evaluate`"
-        raise HeedfulError(what, where=where, remedy=remedy)
-    return str(model_type)
-
-
-def _tokenizer(layout: SentenceLayout) -> Tokenizer | None:
+def _tokenizer(layout: SentenceLayout, family: Family[Any]) -> Tokenizer | None:
     if not any((layout.encoder / name).is_file() for name in ("tokenizer.json", "vocab.txt")):
         return None
     tokenizer = Tokenizer.load(layout.encoder)
-    _check_frame(tokenizer, layout.encoder)
+    family.check_frame(tokenizer, layout.encoder)
     if layout.lower_case and tokenizer.encode("A").ids != tokenizer.encode("a").ids:
         raise HeedfulError(
             "do_lower_case asks to lower-case texts before a tokenizer that keeps case, which is not supported",
             where=layout.encoder / "sentence_bert_config.json",
             remedy="lower-case your texts yourself and set do_lower_case to false",
         )
-    return tokenizer
+    return tokenizer.summed_up_by(family.config.kind.summary)
 
 
-def _check_frame(tokenizer: Tokenizer, where: Path) -> None:
-    frame = [tokenizer.special_tokens[role] for role in ("cls", "sep")]
-    if tokenizer.encode("").tokens != frame:
-        raise HeedfulError(
-            f"the tokenizer does not put texts between {' and '.join(frame)}, as BERT was trained to see them",
-            where=where,
-            remedy="use the tokenizer.json that belongs to the model (its post_processor adds them), or its vocab.txt",
-        )
-
-
-def _config_notes(config: Mapping[str, Any]) -> list[str]:
-    unknown = unknown_keys(config)
+def _config_notes(family: Family[Any], config: Mapping[str, Any]) -> list[str]:
+    unknown = family.config.unknown(config)
     return [f"unknown config keys, kept: {', '.join(unknown)}"] if unknown else []
 
 
-def _vocabulary_notes(tokenizer: Tokenizer | None, config: BertConfig, folder: Path, meant: bool) -> list[str]:
+def _vocabulary_notes(tokenizer: Tokenizer | None, config: EncoderConfig, folder: Path, meant: bool) -> list[str]:
     """What is unusual about the tokenizer; far too small a one is that of another model, unless it is `meant` so."""
     if tokenizer is None:
         return ["no tokenizer files (tokenizer.json or vocab.txt)"]
@@ -149,10 +159,12 @@ def _vocabulary_notes(tokenizer: Tokenizer | None, config: BertConfig, folder: P
     return [f"{rows - pieces} of the model's {rows} vocabulary rows have no piece"] if rows > pieces else []
 
 
-def _max_length(layout: SentenceLayout, tokenizer: Tokenizer | None, config: BertConfig, notes: list[str]) -> int:
+def _max_length(layout: SentenceLayout, tokenizer: Tokenizer | None, config: EncoderConfig, notes: list[str]) -> int:
     """The limit sentence-transformers set, else the tokenizer's, and never more than there are positions."""
-    positions = config.max_position_embeddings
-    asked = layout.max_length or (tokenizer.model_max_length if tokenizer else None) or positions
+    positions = config.max_length
+    asked = layout.max_length or (tokenizer.model_max_length if tokenizer else None) or positions or LONGEST
+    if positions is None:
+        return asked
     if layout.max_length is not None and layout.max_length > positions:
         notes.append(f"max_seq_length {layout.max_length} is more than the {positions} positions, which are the limit")
     return min(asked, positions)

@@ -1,4 +1,4 @@
-"""A pretrained BERT for a vocabulary to which words were added.
+"""A pretrained model for a vocabulary to which words were added.
 
     folder = read_folder("model")
     wider = Tokenizer.load("wider")                # by `heedful tokenizer extend model …`
@@ -16,14 +16,15 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
-from heedful.checkpoints.bert_folder import load_bert_for_pretraining
+from heedful.checkpoints.encoder_folder import load_for_pretraining
+from heedful.checkpoints.families import family_named
 from heedful.checkpoints.folder import ModelFolder, check_vocabulary
-from heedful.models.bert import BertConfig, BertForPretraining
+from heedful.models.encoder import EncoderConfig, encoder_of
 from heedful.text.domain_words import spellings
 from heedful.text.tokenizer import Tokenizer
 
 
-def grown_config(folder: ModelFolder, tokenizer: Tokenizer) -> BertConfig:
+def grown_config(folder: ModelFolder, tokenizer: Tokenizer) -> EncoderConfig:
     """The folder's config with a row for every piece of `tokenizer`; rows beyond its pieces are used up first."""
     config = folder.model_config
     if folder.tokenizer is None:  # then nobody knows how the new pieces were spelled
@@ -31,26 +32,29 @@ def grown_config(folder: ModelFolder, tokenizer: Tokenizer) -> BertConfig:
     return replace(config, vocab_size=max(config.vocab_size, tokenizer.vocab_size))
 
 
-def load_grown(folder: ModelFolder, tokenizer: Tokenizer, seed: int) -> BertForPretraining:
+def load_grown(folder: ModelFolder, tokenizer: Tokenizer, seed: int) -> nn.Module:
     """The model of a folder, with its heads, for a tokenizer that has the folder's pieces and maybe more at the end.
 
     Heads that the folder lacks start afresh from `seed`.
     """
-    model = load_bert_for_pretraining(folder, seed)
+    model = load_for_pretraining(folder, seed)
     if folder.tokenizer is not None:
         grow(model, folder.tokenizer.vocab_size, spellings(tokenizer, folder.tokenizer))
     return model
 
 
-def grow(model: BertForPretraining, first: int, spelled: Sequence[Sequence[int]]) -> None:
+def grow(model: nn.Module, first: int, spelled: Sequence[Sequence[int]]) -> None:
     """Give the pieces `first`, `first` + 1, … the means of the rows they were spelled with; other rows stay."""
     if not spelled:
         return
-    token, encoder = model.encoder.embeddings.token, model.encoder
-    token.weight = nn.Parameter(_with_means(token.weight.detach(), first, spelled))
-    token.num_embeddings = len(token.weight)
-    model.mlm.bias = nn.Parameter(_with_means(model.mlm.bias.detach(), first, spelled))
-    encoder.config = replace(encoder.config, vocab_size=token.num_embeddings)
+    encoder = encoder_of(model)
+    for name in family_named(encoder.config.model_type).per_piece:
+        module, _, leaf = name.rpartition(".")
+        owner, rows = model.get_submodule(module), model.get_parameter(name).detach()
+        setattr(owner, leaf, nn.Parameter(_with_means(rows, first, spelled)))
+        if isinstance(owner, nn.Embedding):
+            owner.num_embeddings = len(owner.weight)
+    encoder.config = replace(encoder.config, vocab_size=len(encoder.token_matrix))
 
 
 def _with_means(rows: Tensor, first: int, spelled: Sequence[Sequence[int]]) -> Tensor:

@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from heedful.errors import HeedfulError
 
 LEAVES = ("weight", "bias")
+# The parts that a task puts on an encoder; another task may need them in another shape.
+TASK_HEADS = ("classifier", "span", "lstm", "crf", "head")
 _NUMBER = re.compile(r"(?<=\.)\d+(?=\.)")
 
 
@@ -26,9 +28,11 @@ class NameTable:
     modules: Mapping[str, tuple[str, ...]]  # ours -> theirs
     branches: Mapping[str, str]  # parts that only we have: ours -> on disk
     optional: tuple[str, ...]  # our modules that a folder may lack, each as a whole
-    copies: Mapping[str, str]  # a tensor on disk -> the one it repeats
-    counters: tuple[str, ...]  # tensors on disk that only hold 0, 1, 2, …
-    respell: Callable[[str], str]  # an older or shorter spelling on disk -> the one used in this table
+    copies: Mapping[str, str] = field(default_factory=dict)  # a tensor on disk -> the one it repeats
+    counters: tuple[str, ...] = ()  # tensors on disk that only hold 0, 1, 2, …
+    respell: Callable[[str], str] = str  # an older or shorter spelling on disk -> the one used in this table
+    layers: re.Pattern[str] | None = None  # what a tensor of a layer begins with, the layer's number in a group
+    left_out: str = ""  # what names on disk lose where there is nothing beside the encoder
 
     def on_disk(self, parameter: str) -> tuple[str, ...]:
         """The tensors on disk that make up a parameter of ours."""
@@ -40,7 +44,7 @@ class NameTable:
         if pattern not in self.modules:
             raise HeedfulError(
                 f"a model folder has no place for {parameter}",
-                remedy="in a model of your own, call BERT `encoder` and all that is your own `head`",
+                remedy="in a model of your own, call the encoder `encoder` and all that is your own `head`",
             )
         number = _NUMBER.search(parameter)
         digits = number[0] if number else ""
@@ -65,3 +69,9 @@ class NameTable:
         rows = self.modules.items()
         modules = {their for ours, theirs in rows if f"{ours}.".startswith(f"{part}.") for their in theirs}
         return name.rpartition(".")[0] in modules
+
+
+def own_names(*parts: str) -> NameTable:
+    """The table of a model that only we have, where names on disk are ours; `parts` are those of its pretraining."""
+    optional = (*parts, *TASK_HEADS)
+    return NameTable(modules={}, branches={part: part for part in ("encoder", *optional)}, optional=optional)

@@ -13,32 +13,34 @@ from typing import Any
 import torch
 from torch import nn
 
-from heedful.checkpoints.bert_config_json import CLASSIFIER, task_config_json
-from heedful.checkpoints.bert_folder import new_folder, unfilled
-from heedful.checkpoints.bert_names import BERT_NAMES
-from heedful.checkpoints.bert_weights import open_bert
+from heedful.checkpoints.config_json import CLASSIFIER, task_config_json
+from heedful.checkpoints.families import family_named, family_of
+from heedful.checkpoints.family import Family
 from heedful.checkpoints.folder import CONFIG, ModelFolder, with_pieces
+from heedful.checkpoints.names import TASK_HEADS
+from heedful.checkpoints.new_folder import new_folder
 from heedful.checkpoints.tensors import write_tensors
-from heedful.checkpoints.weights import Source, fill, fits, take_apart
+from heedful.checkpoints.weights import Source, fill, fits, take_apart, unfilled
 from heedful.errors import HeedfulError
 from heedful.json_files import read_json, write_json
-from heedful.models.bert import Bert, initialise
+from heedful.models.encoder import Encoder, encoder_of
 from heedful.text.tokenizer import Tokenizer
 
 TASK = "task.json"
-# The parts that belong to a task; another task may need them in another shape.
-HEADS = ("classifier", "span", "lstm", "crf", "head")
+# What Hugging Face's classes are for -> our task.
 TASKS: Mapping[str, str] = {
     CLASSIFIER: "classify",
-    "BertForTokenClassification": "tag",
-    "BertForQuestionAnswering": "answer",
-    "BertForMultipleChoice": "choose",
+    "TokenClassification": "tag",
+    "QuestionAnswering": "answer",
+    "MultipleChoice": "choose",
 }
+# Parts that keep what their layers chose to start with; all others start as the family has it.
+FREE_STARTERS = ("lstm", "crf", "head")
 
 
 def load_for_task(
     folder: ModelFolder,
-    build: Callable[[Bert], nn.Module],
+    build: Callable[[Encoder], nn.Module],
     seed: int,
     *,
     complete: bool = False,
@@ -51,12 +53,12 @@ def load_for_task(
     `task` that is to be learned, for another task or other labels, start afresh from `seed`, and `note` is told of
     them and of heads that are kept; with `complete`, for a model that is to answer, a fresh part is an error.
     """
-    with open_bert(folder.weights, folder.model_config) as found:
-        model = _built(build, unfilled(folder, lambda: Bert(folder.model_config)), seed)
+    with folder.open_weights() as found:
+        model = _built(build, folder, seed)
         other = None if task is None else _other_task(folder, task)
-        fresh = _fresh_parts(model, found, other)
-        for part in _parts(model):
-            if part in HEADS and part not in fresh:
+        fresh = _fresh_parts(_parts(model, folder.family), model, found, other)
+        for part in _parts(model, folder.family):
+            if part in TASK_HEADS and part not in fresh:
                 note(f"{part} is kept as the folder has it")
         for part, reason in fresh.items():
             if complete:
@@ -68,10 +70,10 @@ def load_for_task(
     return model.eval()
 
 
-def start_for_task(folder: ModelFolder, build: Callable[[Bert], nn.Module], seed: int) -> nn.Module:
+def start_for_task(folder: ModelFolder, build: Callable[[Encoder], nn.Module], seed: int) -> nn.Module:
     """The model that `build` makes of an encoder in the folder's shape, with nothing of what the folder has learned."""
-    model = _built(build, unfilled(folder, lambda: Bert(folder.model_config)), seed)
-    _start(model, ["encoder", *(part for part in _parts(model) if part in HEADS)], folder, seed)
+    model = _built(build, folder, seed)
+    _start(model, ["encoder", *(part for part in _parts(model, folder.family) if part in TASK_HEADS)], folder, seed)
     return model.eval()
 
 
@@ -88,15 +90,17 @@ def save_for_task(
 ) -> None:
     """Write a model folder with `task` as its task.json, as a whole or not at all.
 
-    `architecture` is the class of Hugging Face that computes the same, if there is one, and `foreign` the config.json
-    of the folder the model came from.
+    `architecture` is what Hugging Face's class that computes the same is for, such as "TokenClassification", if there
+    is one, and `foreign` the config.json of the folder the model came from.
     """
-    encoder = model.get_submodule("encoder")
-    assert isinstance(encoder, Bert)
-    tensors = take_apart(model, BERT_NAMES)
-    with new_folder(path, tokenizer, encoder.config.vocab_size, overwrite) as folder:
-        kept = with_pieces(foreign, tokenizer, encoder.config.vocab_size)
-        write_json(folder / CONFIG, task_config_json(encoder.config, architecture, labels, kept))
+    config = encoder_of(model).config
+    family = family_named(config.model_type)
+    named = None if architecture is None else family.classes.get(architecture)
+    kept = with_pieces(foreign, tokenizer, config.vocab_size)
+    values = task_config_json(config, named, labels, kept, classifies=architecture == CLASSIFIER)
+    tensors = take_apart(model, family.names)
+    with new_folder(path, tokenizer, config.vocab_size, overwrite) as folder:
+        write_json(folder / CONFIG, values)
         write_json(folder / TASK, dict(task))
         write_tensors(folder, tensors)
 
@@ -112,30 +116,30 @@ def read_task(folder: Path) -> dict[str, Any]:
     return task
 
 
-def _built(build: Callable[[Bert], nn.Module], encoder: Bert, seed: int) -> nn.Module:
+def _built(build: Callable[[Encoder], nn.Module], folder: ModelFolder, seed: int) -> nn.Module:
     """A head may hold any layer, and torch's layers draw their start from its one generator: it is lent for that."""
+    encoder = unfilled(folder.model_config.build, folder.weights / CONFIG)
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
         return build(encoder)
 
 
 def _start(model: nn.Module, parts: Iterable[str], folder: ModelFolder, seed: int) -> None:
-    """BERT's own start for parts of the model; LSTM, CRF and a head of the user's own keep what their layers chose."""
-    ours = [model.get_submodule(part) for part in parts if part not in BERT_NAMES.branches]
-    initialise(nn.ModuleList(ours), folder.model_config, seed)
+    """The family's own start for parts of the model; LSTM, CRF and a head of the user's own keep what they have."""
+    ours = [model.get_submodule(part) for part in parts if part not in FREE_STARTERS]
+    folder.family.initialise(nn.ModuleList(ours), folder.model_config, seed)
 
 
-def _parts(model: nn.Module) -> list[str]:
+def _parts(model: nn.Module, family: Family[Any]) -> list[str]:
     """The parts of the model that a folder may lack."""
     names = list(model.state_dict())
-    return [part for part in BERT_NAMES.optional if any(name.startswith(f"{part}.") for name in names)]
+    return [part for part in family.names.optional if any(name.startswith(f"{part}.") for name in names)]
 
 
-def _fresh_parts(model: nn.Module, found: Source, other: str | None) -> dict[str, str]:
+def _fresh_parts(wanted: Sequence[str], model: nn.Module, found: Source, other: str | None) -> dict[str, str]:
     """The parts of the model that the folder cannot fill, and why; `other` tells why none of its heads will do."""
-    wanted = _parts(model)
     absent = {part: "the folder has none" for part in wanted if not found.holds(part)}
-    heads = [part for part in wanted if part in HEADS and part not in absent]
+    heads = [part for part in wanted if part in TASK_HEADS and part not in absent]
     if other is not None:
         return absent | dict.fromkeys(heads, other)
     shaped = [part for part in heads if not fits(model, found, part)]
@@ -157,13 +161,15 @@ def _other_task(folder: ModelFolder, task: Mapping[str, Any]) -> str | None:
 
 def _task_of_class(config: Mapping[str, Any], where: Path) -> dict[str, Any]:
     classes = config.get("architectures")
-    task = TASKS.get(str(classes[0])) if isinstance(classes, list) and classes else None
+    family = family_of(config, where)
+    tasks = {family.classes[kind]: task for kind, task in TASKS.items() if kind in family.classes}
+    task = tasks.get(str(classes[0])) if isinstance(classes, list) and classes else None
     if task is None:
         raise HeedfulError(
             "the model is not fine-tuned for a task",
             where=where,
             remedy="fine-tune it with `heedful finetune`, or use a folder with a task.json or one of the classes "
-            + ", ".join(TASKS),
+            + ", ".join(tasks),
         )
     if task not in ("classify", "tag"):
         return {"task": task}

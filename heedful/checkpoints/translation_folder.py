@@ -14,11 +14,11 @@ from typing import Any
 
 import torch
 
-from heedful.checkpoints.bert_folder import new_folder
-from heedful.checkpoints.folder import CONFIG, check_vocabulary
+from heedful.checkpoints.folder import CONFIG, LONGEST, check_vocabulary
+from heedful.checkpoints.new_folder import new_folder
 from heedful.checkpoints.own_weights import fill, weights_of
 from heedful.checkpoints.tensors import write_tensors
-from heedful.checkpoints.weights import Unfilled
+from heedful.checkpoints.weights import unfilled
 from heedful.config import from_mapping, to_mapping
 from heedful.errors import HeedfulError
 from heedful.json_files import read_json, write_json
@@ -32,8 +32,6 @@ MODEL_TYPES: Mapping[str, tuple[type[TranslationModel], type[Any]]] = {
     "heedful-transformer": (Transformer, TransformerConfig),
     "heedful-seq2seq": (Seq2Seq, Seq2SeqConfig),
 }
-# An RNN has no positions that could run out; a text has to end somewhere all the same.
-LONGEST_FOR_RNN = 512
 _REMEDY = "use the config.json that belongs to these weights, or fetch both again"
 
 
@@ -65,9 +63,9 @@ class _Stored:
 def longest_text(shape: TransformerConfig | Seq2SeqConfig) -> int:
     """How many tokens, [CLS] and [SEP] included, a model of this shape can read or say."""
     if isinstance(shape, Seq2SeqConfig):
-        return LONGEST_FOR_RNN
-    positions = [] if shape.encoder is None else [shape.encoder.max_position_embeddings]
-    return min([shape.max_length, *positions])
+        return LONGEST
+    source = shape.encoder.max_length if shape.encoder is not None else None
+    return min(shape.max_length, source or shape.max_length)
 
 
 def is_translation(path: str | Path) -> bool:
@@ -134,13 +132,9 @@ def _built(stored: _Stored, where: Path) -> TranslationModel:
     build, shape = MODEL_TYPES[stored.model_type]
     try:
         config = from_mapping(shape, stored.model, where)
-        with Unfilled():
-            return build(config)
     except HeedfulError as error:
         raise HeedfulError(error.what, where=where, remedy=error.remedy) from error
-    except (RuntimeError, OverflowError, TypeError) as error:
-        what = f"no model of the size config.json asks for can be built: {error}"
-        raise HeedfulError(what, where=where, remedy="mend the numbers in config.json") from error
+    return unfilled(lambda: build(config), where)
 
 
 def _load_sides(folder: Path) -> Sides:

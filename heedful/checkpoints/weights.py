@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -14,6 +14,7 @@ from heedful.checkpoints.names import NameTable
 from heedful.checkpoints.tensors import FLOATS, Tensors
 from heedful.errors import HeedfulError
 
+M = TypeVar("M", bound=nn.Module)
 _NAMED = 5  # of the tensors that are left over; a note is one line
 
 
@@ -102,6 +103,16 @@ class Unfilled(TorchFunctionMode):
         return function(*args, **(kwargs or {}))
 
 
+def unfilled(build: Callable[[], M], config: object) -> M:
+    """What `build` makes, with nothing in its parameters yet; `config` is the file that says how large it is."""
+    try:
+        with Unfilled():
+            return build()
+    except (RuntimeError, OverflowError, TypeError) as error:
+        what = f"no model of the size config.json asks for can be built: {error}"
+        raise HeedfulError(what, where=config, remedy="mend the numbers in config.json") from error
+
+
 def take_apart(model: nn.Module, table: NameTable, prefix: str = "") -> dict[str, Tensor]:
     """The parameters of a model in fp32 under their names on disk."""
     tensors: dict[str, Tensor] = {}
@@ -145,7 +156,7 @@ def _check_repetitions(found: Source) -> None:
     for name, original in found.table.copies.items():
         if name in found.spelled and not _equal(found, name, original):
             raise HeedfulError(
-                f"{name} differs from {original}, to which it is tied in BERT",
+                f"{name} differs from {original}, to which it is tied",
                 where=found.tensors.where(found.spelled[name]),
                 remedy="untied models are not supported; leave the tensor out to use the tied one",
             )
@@ -154,7 +165,7 @@ def _check_repetitions(found: Source) -> None:
             numbers = found.tensors.read(found.spelled[name]).flatten()
             if not torch.equal(numbers, torch.arange(len(numbers), dtype=numbers.dtype)):
                 what = f"{name} does not count 0, 1, 2, …, so positions mean something else in this model"
-                raise HeedfulError(what, where=found.tensors.where(found.spelled[name]), remedy="use a plain BERT")
+                raise HeedfulError(what, where=found.tensors.where(found.spelled[name]), remedy="use an unchanged one")
 
 
 def _equal(found: Source, name: str, original: str) -> bool:

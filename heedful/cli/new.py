@@ -25,7 +25,7 @@ def command(output: str, tokenizer: str, size: str, seed: int, overwrite: bool) 
       heedful new model --tokenizer tokenizer --size tiny
       heedful new baseline --tokenizer MODEL --size base --seed 7
     """
-    from heedful.checkpoints.bert_folder import save_bert
+    from heedful.checkpoints.encoder_folder import save_model
     from heedful.models.bert import BertForPretraining, initialise, sized
     from heedful.text.tokenizer import Tokenizer
 
@@ -33,6 +33,6 @@ def command(output: str, tokenizer: str, size: str, seed: int, overwrite: bool) 
     config = sized(size, words.vocab_size)
     model = BertForPretraining(config)
     initialise(model, config, seed)
-    save_bert(model, output, words, overwrite=overwrite)
+    save_model(model, output, words, overwrite=overwrite)
     count = sum(p.numel() for p in model.parameters())
     click.echo(f"{output}: BERT-{size}, {count:,} parameters, {config.vocab_size:,} pieces", err=True)

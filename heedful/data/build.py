@@ -67,7 +67,7 @@ def build_corpus(
     """Build a corpus from text files into `folder`, or finish the build that was begun there."""
     folder = Path(folder)
     _check_files([*files, *reading.held_out_files])
-    _check_tokenizer(tokenizer)
+    tokenizer.require(("unk",), "a corpus")  # what a model needs beyond it, its pretraining asks for
     described = _described(settings, reading)
     _prepare(folder, tokenizer, described)
     cutter = Cutter(reading.held_out_share, reading.deduplicate, reading.unit_bytes)
@@ -190,18 +190,6 @@ def _check_files(files: Sequence[str]) -> None:
     for file in files:
         if file != "-" and not Path(file).is_file():
             raise HeedfulError("no such file", where=file, remedy="check the name")
-
-
-def _check_tokenizer(tokenizer: Tokenizer) -> None:
-    missing = [
-        role
-        for role in ("unk", "cls", "sep", "mask")
-        if tokenizer.id_of(tokenizer.special_tokens.get(role, "")) is None
-    ]
-    if missing:
-        names = ", ".join(tokenizer.special_tokens.get(role, role) for role in missing)
-        what = f"the tokenizer has no {names}, which pretraining needs"
-        raise HeedfulError(what, remedy="train one with `heedful tokenizer train`, or use BERT's")
 
 
 def _check_some(entries: dict[str, list[dict[str, Any]]], files: Sequence[str]) -> None:

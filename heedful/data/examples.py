@@ -15,6 +15,7 @@ from heedful.data.reading import Part
 from heedful.data.shards import Array
 from heedful.data.tokens import PHRASE, WORD
 from heedful.errors import HeedfulError
+from heedful.text.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,7 @@ class ExampleMaker:
     def __init__(self, corpus: Corpus, recipe: Recipe, part: Part = "train") -> None:
         _check_bounds(corpus, recipe.masking)
         tokenizer = corpus.tokenizer
+        check_mask_tokens(tokenizer, corpus.folder)
         self.recipe = recipe
         self.text = corpus.train if part == "train" else corpus.held_out
         self.rules = Maskable.of(tokenizer)
@@ -153,6 +155,11 @@ def join_examples(rows: Sequence[Examples]) -> Examples:
         labels=np.concatenate([row.labels for row in rows]),
         nsp=np.concatenate(nsp) if nsp else None,
     )
+
+
+def check_mask_tokens(tokenizer: Tokenizer, where: object = None) -> None:
+    """Refuse a tokenizer that cannot frame an example or hide a token of it."""
+    tokenizer.require(("cls", "sep", "mask"), "masked language modelling", where)
 
 
 def _reordered(runs: Runs, order: Array) -> Runs:

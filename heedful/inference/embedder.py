@@ -1,4 +1,4 @@
-"""Vectors of texts from a BERT folder: `heedful.load(folder).embed(texts)`.
+"""Vectors of texts from a model folder: `heedful.load(folder).embed(texts)`.
 
 Texts are read in chunks. While the workers compute one chunk, the next is tokenized; a chunk's texts are sorted by
 length and cut into flat batches, and its vectors come out in the order of the texts. Memory does not grow with the
@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from heedful.checkpoints.bert_folder import load_bert
+from heedful.checkpoints.encoder_folder import load_encoder
 from heedful.checkpoints.folder import ModelFolder
 from heedful.data.batching import TOKENS_PER_BATCH, cut_by_tokens, flat_batch
 from heedful.errors import HeedfulError
@@ -28,8 +28,9 @@ from heedful.inference.fill_mask import Blank, fill_mask
 from heedful.inference.masked_lm import MaskedLm, load_mlm_head
 from heedful.inference.predictor import Predictor
 from heedful.inference.workers import worker_pool
+from heedful.models.encoder import check_room
 from heedful.nn.packed_linear import can_pack
-from heedful.text.tokenizer import Tokenizer, was_truncated
+from heedful.text.tokenizer import was_truncated
 
 # Sentences are small, so many can be sorted together; the words or tokens of a text need a lot more room.
 TEXTS_PER_CHUNK = {"sentence": 1024, "word": 64, "token": 64}
@@ -68,12 +69,12 @@ class Chunk:
 
 
 class Embedder:
-    """A BERT with its tokenizer, ready to turn texts into vectors."""
+    """An encoder with its tokenizer, ready to turn texts into vectors."""
 
     def __init__(self, folder: ModelFolder, device: str = "cpu") -> None:
         self.folder = folder
-        self.tokenizer = _tokenizer_of(folder)
-        self.encoder = load_bert(folder).to(device)
+        self.tokenizer = folder.require_tokenizer()
+        self.encoder = load_encoder(folder).to(device)
         if device == "cpu" and can_pack():
             self.encoder.pack()
         self.device = device
@@ -150,14 +151,9 @@ class Embedder:
 
     def limit(self, max_length: int | None) -> int:
         """The greatest number of tokens of a text: the folder's own, or what is asked for if the model has room."""
-        positions = self.encoder.config.max_position_embeddings
         if max_length is None:
             return self.folder.max_length
-        if max_length > positions:
-            raise HeedfulError(
-                f"max_length {max_length} is more than the model's {positions} positions",
-                remedy=f"use at most {positions}",
-            )
+        check_room(f"max_length {max_length} is", max_length, self.encoder.max_length)
         return max_length
 
     def chunks(
@@ -210,16 +206,6 @@ class Embedder:
         with torch.inference_mode():
             flat = flat_batch([p.ids for p in pieces]).to(self.device)
             return features_of(self.encoder, flat, pieces, wanted)
-
-
-def _tokenizer_of(folder: ModelFolder) -> Tokenizer:
-    if folder.tokenizer is None:
-        raise HeedfulError(
-            "the folder has no tokenizer",
-            where=folder.path,
-            remedy="put its tokenizer.json or vocab.txt beside config.json",
-        )
-    return folder.tokenizer
 
 
 def _finished(work: Work, futures: Sequence[Future[list[Vectors]]]) -> Chunk:

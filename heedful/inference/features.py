@@ -15,13 +15,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heedful.errors import HeedfulError
-from heedful.models.bert import Bert, BertConfig
-from heedful.nn.pooling import POOLINGS, pool
+from heedful.models.encoder import Encoder, EncoderConfig
+from heedful.nn.pooling import COMBINATIONS, POOLINGS, combine, pool
 from heedful.schema import Batch
 
 Vectors = NDArray[np.float32]
 
-COMBINATIONS = ("concat", "sum", "mean")
 UNITS = ("sentence", "word", "token")
 
 
@@ -42,11 +41,11 @@ class Features:
         if not self.layers:
             raise HeedfulError("no layer is asked for", remedy="name at least one, such as -1 for the last")
 
-    def width(self, config: BertConfig) -> int:
+    def width(self, config: EncoderConfig) -> int:
         """The length of one vector."""
         layers = len(self.layers) if self.combine == "concat" else 1
         halves = 2 if self.pooling == "mean-max" and self.unit != "token" else 1
-        return config.hidden_size * layers * halves
+        return config.width * layers * halves
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,7 @@ class Pieces:
     truncated: bool
 
 
-def features_of(encoder: Bert, batch: Batch, texts: Sequence[Pieces], wanted: Features) -> list[Vectors]:
+def features_of(encoder: Encoder, batch: Batch, texts: Sequence[Pieces], wanted: Features) -> list[Vectors]:
     """The vectors of each text of a batch: (width,) for a sentence, (units, width) for words and tokens."""
     hidden = encoder(batch, hidden=wanted.layers).hidden
     states = combine([hidden[encoder.layer_number(i)] for i in wanted.layers], wanted.combine)
@@ -69,16 +68,6 @@ def features_of(encoder: Bert, batch: Batch, texts: Sequence[Pieces], wanted: Fe
     if wanted.unit == "word":
         return _word_vectors(states, texts, wanted)
     return np.split(_finish(states, wanted), np.cumsum(batch.lengths)[:-1])
-
-
-def combine(layers: Sequence[Tensor], how: str) -> Tensor:
-    """Join the states of several layers: side by side, added, or averaged."""
-    if len(layers) == 1:
-        return layers[0]
-    if how == "concat":
-        return torch.cat(list(layers), dim=-1)
-    total = torch.stack(list(layers)).sum(0)
-    return total / len(layers) if how == "mean" else total
 
 
 def _word_vectors(states: Tensor, texts: Sequence[Pieces], wanted: Features) -> list[Vectors]:

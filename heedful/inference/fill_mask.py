@@ -9,6 +9,7 @@ from torch import Tensor
 
 from heedful.errors import HeedfulError
 from heedful.inference.masked_lm import MaskedLm
+from heedful.models.encoder import check_room
 from heedful.text.tokenizer import Tokenizer
 
 
@@ -58,10 +59,8 @@ def _check(lm: MaskedLm, encoding: Encoding, places: list[int]) -> None:
     if not places:
         mask = lm.tokenizer.special_tokens["mask"]
         raise HeedfulError(f"there is no {mask} in the text", remedy=f"put {mask} where a word is to be guessed")
-    if len(encoding) > lm.positions:
-        raise HeedfulError(
-            f"the text has {len(encoding)} tokens, more than the model's {lm.positions} positions",
-            remedy=f"shorten it to {lm.positions} tokens, of which [CLS] and [SEP] are part",
-        )
-    if max(encoding.type_ids) >= lm.encoder.config.type_vocab_size:
+    remedy = f"shorten it to {lm.positions} tokens, of which [CLS] and [SEP] are part"
+    check_room(f"the text has {len(encoding)} tokens,", len(encoding), lm.positions, remedy=remedy)
+    segments = lm.encoder.config.segments
+    if segments is not None and max(encoding.type_ids) >= segments:
         raise HeedfulError("this model knows no second text", remedy="leave the pair out")

@@ -14,7 +14,8 @@ import torch
 
 from heedful.data.batching import flat_batch
 from heedful.inference.workers import worker_pool
-from heedful.models.bert import Bert, initialise, sized
+from heedful.models.bert import initialise, sized
+from heedful.models.encoder import Encoder
 from heedful.nn.packed_linear import can_pack
 from heedful.training.distributed import own_device
 from heedful.training.precision import resolved_precision
@@ -77,8 +78,9 @@ def _version(package: str) -> str:
 def _best_threads() -> str:
     """Time a small BERT with several numbers of threads, each thread with batches of its own, as `embed` runs it."""
     before = torch.get_num_threads()
-    model = Bert(sized("mini", 1000)).eval()
-    initialise(model, model.config, seed=0)
+    config = sized("mini", 1000)
+    model = config.build().eval()
+    initialise(model, config, seed=0)
     if can_pack():
         model.pack()
     speeds: dict[int, float] = {}
@@ -100,7 +102,7 @@ def _thread_counts(most: int) -> list[int]:
     return [*(2**i for i in range((most - 1).bit_length())), most]
 
 
-def _tokens_per_second(model: Bert) -> float:
+def _tokens_per_second(model: Encoder) -> float:
     batch = flat_batch([[7] * 64] * 16)
     rounds = 8
 

@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from heedful.checkpoints.bert_weights import open_bert
 from heedful.checkpoints.folder import ModelFolder
 from heedful.checkpoints.weights import fill
 from heedful.data.batching import flat_batch
 from heedful.errors import HeedfulError
-from heedful.models.bert import Bert, MlmHead
+from heedful.models.encoder import Encoder
 from heedful.text.tokenizer import Tokenizer
 
 
@@ -22,14 +21,14 @@ from heedful.text.tokenizer import Tokenizer
 class MaskedLm:
     """A masked language model; the encoder may be packed, and may be the one that also embeds."""
 
-    encoder: Bert
-    head: MlmHead
+    encoder: Encoder
+    head: nn.Module  # states (M, D) and the encoder's token matrix -> logits (M, V)
     tokenizer: Tokenizer
 
     @property
-    def positions(self) -> int:
+    def positions(self) -> int | None:
         """How many tokens the encoder has room for."""
-        return self.encoder.config.max_position_embeddings
+        return self.encoder.max_length
 
     @torch.inference_mode()
     def log_probabilities(
@@ -39,7 +38,7 @@ class MaskedLm:
         segments: Sequence[Sequence[int]] | None = None,
     ) -> Tensor:
         """The log-probabilities of the whole vocabulary at the `places` of each of B sequences, (all places, V)."""
-        matrix = self.encoder.embeddings.token.weight
+        matrix = self.encoder.token_matrix
         batch = flat_batch(sequences, segments).to(str(matrix.device))
         starts = accumulate(batch.lengths, initial=0)
         rows = [start + place for start, own in zip(starts, places, strict=False) for place in own]
@@ -47,15 +46,22 @@ class MaskedLm:
         return torch.log_softmax(logits, dim=-1)
 
 
-def load_mlm_head(folder: ModelFolder) -> MlmHead:
+def load_mlm_head(folder: ModelFolder) -> nn.Module:
     """The MLM head of a folder in fp32; a folder without one is refused."""
-    with open_bert(folder.weights, folder.model_config) as found:
+    build = folder.family.masked_lm
+    if build is None:
+        raise HeedfulError(
+            f"a model of the type {folder.model_type} does not guess hidden words",
+            where=folder.weights,
+            remedy="use `heedful embed` or `heedful finetune` with it; `fill` and `score` need a masked language model",
+        )
+    with folder.open_weights() as found:
         if not found.holds("mlm"):
             raise HeedfulError(
                 "the folder has no MLM head, so it cannot guess hidden words",
                 where=folder.weights,
                 remedy="use a pretrained BERT with its head, such as one that `heedful pretrain` has written",
             )
-        head = MlmHead(folder.model_config)
+        head = build(folder.model_config)
         fill(head, found, prefix="mlm.")
     return head.eval()

@@ -20,7 +20,7 @@ from heedful.data.labelled import Columns, Dataset, TextRow
 from heedful.data.tables import RAGGED, ending
 from heedful.errors import HeedfulError
 from heedful.inference.workers import worker_pool
-from heedful.models.bert import Bert
+from heedful.models.encoder import Encoder, encoder_of
 from heedful.nn.packed_linear import can_pack
 from heedful.tasks.finetuning import predict
 from heedful.tasks.registry import task_of
@@ -55,22 +55,20 @@ class Predictor:
     in memory.
     """
 
-    def __init__(self, folder: ModelFolder, device: str = "cpu", encoder: Bert | None = None) -> None:
-        if folder.tokenizer is None:
-            raise HeedfulError("the folder has no tokenizer", where=folder.path, remedy="put its tokenizer.json there")
-        self.tokenizer = folder.tokenizer
+    def __init__(self, folder: ModelFolder, device: str = "cpu", encoder: Encoder | None = None) -> None:
+        self.tokenizer = folder.require_tokenizer()
         # A folder of Hugging Face's does not say how long its windows were: as long as it allows.
         settings = {"max_length": folder.max_length, **read_task(folder.weights)}
         file = folder.weights / TASK
         self.task = task_of(settings, file)
         told = {known.name: settings[known.name] for known in fields(TrainingData) if known.name in settings}
         self.trained_on = from_mapping(TrainingData, told, file)
-        _check_room(self.task.max_length, folder.model_config.max_position_embeddings, file)
+        folder.check_room(f"max_length {self.task.max_length} is", self.task.max_length, where=file)
         self.model: nn.Module = load_for_task(folder, self.task.model, seed=0, complete=True).to(device).eval()
         if encoder is not None:
             self.model.encoder = encoder
         elif device == "cpu" and can_pack():
-            self.model.encoder.pack()  # type: ignore[operator, union-attr]
+            encoder_of(self.model).pack()
 
     def predict(self, inputs: Any) -> list[Prediction]:
         """What the model says of each input: texts, pairs or mappings, as the task takes them."""
@@ -127,12 +125,6 @@ class Predictor:
                     where=row.where or None,
                     remedy="give the second text too, or name its column" if pairs else "give or name one text only",
                 )
-
-
-def _check_room(max_length: int, positions: int, where: Path) -> None:
-    if max_length > positions:
-        what = f"max_length {max_length} is more than the model's {positions} positions"
-        raise HeedfulError(what, where=where, remedy=f"set it to {positions} or less")
 
 
 def _check_whole(data: Dataset[Any]) -> None:

@@ -58,11 +58,8 @@ class Score:
 @dataclass(frozen=True)
 class _Text:
     ids: list[int]  # [CLS] … [SEP]
+    places: range  # those in between
     truncated: bool
-
-    @property
-    def places(self) -> range:
-        return range(1, len(self.ids) - 1)
 
 
 # The number of a text in its chunk, and the place that is hidden.
@@ -75,13 +72,13 @@ def score_texts(lm: MaskedLm, texts: Iterable[str], max_length: int | None = Non
 
     Added up, the scores give that of the whole.
     """
-    limit = lm.positions if max_length is None else min(max_length, lm.positions)
-    yield from _scores(lm, _encoded(lm, texts, limit))
+    limits = [limit for limit in (max_length, lm.positions) if limit is not None]
+    yield from _scores(lm, _encoded(lm, texts, min(limits, default=None)))
 
 
 def score_sequences(lm: MaskedLm, sequences: Iterable[Sequence[int]]) -> Iterator[Score]:
     """As `score_texts`, of texts that are tokens already: [CLS] … [SEP], none longer than the model."""
-    yield from _scores(lm, (_Text(list(ids), truncated=False) for ids in sequences))
+    yield from _scores(lm, (_text(lm, list(ids), truncated=False) for ids in sequences))
 
 
 def _scores(lm: MaskedLm, texts: Iterable[_Text]) -> Iterator[Score]:
@@ -95,11 +92,16 @@ def _scores(lm: MaskedLm, texts: Iterable[_Text]) -> Iterator[Score]:
             yield from _finished(lm, *running.popleft())
 
 
-def _encoded(lm: MaskedLm, texts: Iterable[str], limit: int) -> Iterator[_Text]:
+def _text(lm: MaskedLm, ids: list[int], truncated: bool) -> _Text:
+    frame = lm.tokenizer.frame.single
+    return _Text(ids, range(len(frame.before.ids), len(ids) - len(frame.after.ids)), truncated)
+
+
+def _encoded(lm: MaskedLm, texts: Iterable[str], limit: int | None) -> Iterator[_Text]:
     source = iter(texts)
     while some := list(islice(source, TEXTS_PER_CALL)):
         for encoding in lm.tokenizer.encode_batch(some, limit, offsets=False):
-            yield _Text(encoding.ids, was_truncated(encoding))
+            yield _text(lm, encoding.ids, was_truncated(encoding))
 
 
 def _chunks(texts: Iterable[_Text]) -> Iterator[list[_Text]]:

@@ -14,7 +14,7 @@ def write_static_vectors(model: Embedder, path: str | Path) -> tuple[int, int]:
     """Write the matrix as .npy (pieces beside it in .vocab.txt), or as word2vec text; gives its shape."""
     target = Path(path)
     pieces = model.tokenizer.vocabulary
-    matrix = model.encoder.embeddings.token.weight.detach().cpu().numpy()[: len(pieces)]
+    matrix = model.encoder.token_matrix.detach().cpu().numpy()[: len(pieces)]
     if target.suffix == ".npy":
         with atomic_file(target, "wb") as file:
             np.save(file, matrix)

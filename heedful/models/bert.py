@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from heedful.errors import HeedfulError
+from heedful.models.encoder import Encoder, EncoderConfig
 from heedful.nn.attention import MultiHeadSelfAttention
 from heedful.nn.dropout import Dropout
 from heedful.nn.packed_linear import PackedLinear
@@ -23,8 +25,10 @@ from heedful.schema import Batch, Encoded
 
 
 @dataclass(frozen=True)
-class BertConfig:
+class BertConfig(EncoderConfig):
     """The shape of a BERT; the fields have Hugging Face's names, the defaults are BERT-base."""
+
+    model_type: ClassVar[str] = "bert"
 
     vocab_size: int = 30522
     hidden_size: int = 768
@@ -51,6 +55,44 @@ class BertConfig:
                 f"hidden_act {self.hidden_act!r} is not supported",
                 remedy="BERT uses 'gelu' (its erf form) and nothing else",
             )
+
+    @property
+    def width(self) -> int:
+        """D."""
+        return self.hidden_size
+
+    @property
+    def layers(self) -> int:
+        """L."""
+        return self.num_hidden_layers
+
+    @property
+    def max_length(self) -> int:
+        """One position a token."""
+        return self.max_position_embeddings
+
+    @property
+    def segments(self) -> int:
+        """Two, for the two sides of a pair, unless there is no second side."""
+        return self.type_vocab_size
+
+    @property
+    def dropout(self) -> float:
+        """That of hidden states."""
+        return self.hidden_dropout_prob
+
+    def with_dropout(self, dropout: float) -> BertConfig:
+        """The same share of hidden states and of attention weights."""
+        return replace(self, hidden_dropout_prob=dropout, attention_probs_dropout_prob=dropout)
+
+    @property
+    def described(self) -> str:
+        """With its heads."""
+        return f"{super().described}, {self.num_attention_heads} heads"
+
+    def build(self) -> Bert:
+        """With a pooler."""
+        return Bert(self)
 
 
 # Layers, width, heads; the feed-forward is four times the width and a head 64 wide.
@@ -117,27 +159,25 @@ class BertLayer(nn.Module):
         return x
 
 
-class Bert(nn.Module):
-    """The encoder. Use it as a plain module inside a model of your own: flat tokens in, hidden states out."""
+class Bert(Encoder):
+    """The encoder, which ignores memory: every batch stands for itself."""
 
     def __init__(self, config: BertConfig, pooler: bool = True) -> None:
         super().__init__()
-        self.config = config
+        self.config: BertConfig = config
         self.embeddings = BertEmbeddings(config)
         self.layers = nn.ModuleList(BertLayer(config) for _ in range(config.num_hidden_layers))
         self.pooler = nn.Linear(config.hidden_size, config.hidden_size) if pooler else None
 
-    def forward(self, batch: Batch, hidden: Collection[int] = (-1,), attention: Collection[int] = ()) -> Encoded:
-        """Hidden states of the layers `hidden` (0 = embeddings, -1 = last) and the attention maps of `attention`.
-
-        Nothing above the highest layer asked for is computed.
-        """
-        wanted = {self.layer_number(i) for i in hidden}
-        maps = {self.layer_number(i) for i in attention}
-        if 0 in maps:
-            raise HeedfulError(
-                "layer 0 is the embedding output and has no attention map", remedy="maps are numbered from 1"
-            )
+    def forward(
+        self,
+        batch: Batch,
+        hidden: Collection[int] = (-1,),
+        attention: Collection[int] = (),
+        memory: tuple[Tensor, ...] | None = None,
+    ) -> Encoded:
+        """The states and maps asked for."""
+        wanted, maps = self.asked_layers(hidden, attention)
         states: dict[int, Tensor] = {}
         weights: dict[int, tuple[Tensor, ...]] = {}
         x = self.embeddings(batch)
@@ -162,6 +202,11 @@ class Bert(nn.Module):
             x = layer(x, batch)
         return self.layers[-1](x, batch, rows)  # type: ignore[no-any-return]
 
+    @property
+    def token_matrix(self) -> Tensor:
+        """(V, D)."""
+        return self.embeddings.token.weight
+
     def pack(self) -> None:
         """Make this encoder faster on a CPU, for inference only: it can no longer be trained, saved or moved."""
         for layer in self.layers:
@@ -170,23 +215,18 @@ class Bert(nn.Module):
                 setattr(owner, name, PackedLinear(getattr(owner, name), gelu=name == "up"))
             layer.activation = nn.Identity()  # the packed product has applied it
 
-    def layer_number(self, layer: int) -> int:
-        """The number 0 … L of a layer that may be counted from the end."""
-        last = self.config.num_hidden_layers
-        number = layer + last + 1 if layer < 0 else layer
-        if not 0 <= number <= last:
-            raise HeedfulError(
-                f"there is no layer {layer}", remedy=f"this model has layers 0 … {last} (or -1 … {-last - 1})"
-            )
-        return number
-
-    def pool(self, first: Tensor) -> Tensor:
+    def pool(self, summary: Tensor) -> Tensor:
         """tanh(W h + b) of the [CLS] states of the last layer, (B, D) -> (B, D)."""
         if self.pooler is None:
             raise HeedfulError(
                 "this model has no pooler", remedy="use mean pooling, or a folder whose weights hold a pooler"
             )
-        return torch.tanh(self.pooler(first))
+        return torch.tanh(self.pooler(summary))
+
+    def without_pooler(self) -> Bert:
+        """Hugging Face's classes have none either where nothing looks at it."""
+        self.pooler = None
+        return self
 
 
 class MlmHead(nn.Module):
@@ -219,7 +259,7 @@ class BertForPretraining(nn.Module):
 
     def mlm_logits(self, states: Tensor) -> Tensor:
         """Logits over the vocabulary at the given states of the last layer, (M, D) -> (M, V)."""
-        return self.mlm(states, self.encoder.embeddings.token.weight)  # type: ignore[no-any-return]
+        return self.mlm(states, self.encoder.token_matrix)  # type: ignore[no-any-return]
 
     def nsp_logits(self, first: Tensor) -> Tensor:
         """(B, D) [CLS] states of the last layer -> (B, 2); 0 means "B follows A", as Hugging Face stores it."""

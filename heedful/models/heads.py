@@ -1,48 +1,66 @@
-"""What looks at an encoder's states to solve a task: a layer or two over [CLS], over words, or over all tokens.
+"""What looks at an encoder's states to solve a task: a layer or two over a text's summary, its words, or all tokens.
 
 Each model takes a `Selection`, a batch and R places in it, and gives K numbers a place, (R, K). It takes its encoder
-over: a pooler that it does not look at is removed, and with `features`, the numbers of layers whose states are put
-side by side, the encoder becomes a fixed function, without gradients and without dropout. Its states can then be
-computed once and handed in as `selection.states`.
+over: a pooler that it does not look at is removed, and with `features`, the numbers of layers whose states are joined,
+the encoder becomes a fixed function, without gradients and without dropout. Its states can then be computed once and
+handed in as `selection.states`.
 """
 
 from __future__ import annotations
 
-import re
+from collections.abc import Sequence
+from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from heedful.errors import HeedfulError
-from heedful.models.bert import Bert
-from heedful.nn.attention import MultiHeadSelfAttention
+from heedful.models.encoder import Encoder, encoder_of
 from heedful.nn.crf import Crf
+from heedful.nn.pooling import combine
 from heedful.nn.recurrent import over_runs
 from heedful.schema import Selection
 
+H = TypeVar("H", bound="Head")
 TAGGERS = ("linear", "bilstm", "crf", "bilstm-crf")
 
 
-class BertForClassification(nn.Module):
-    """Labels, one number, or the score of one ending, from [CLS]: pooler, dropout and a linear layer.
+class Head(nn.Module):
+    """An encoder with something on top of it, which looks at its last layer or at the layers `features`."""
 
-    With `features` there is no pooler.
+    def __init__(self, encoder: Encoder, features: Sequence[int] = ()) -> None:
+        super().__init__()
+        for layer in features:
+            encoder.layer_number(layer)  # refuses one that is not there
+        self.features = tuple(features)
+        self.encoder = encoder.requires_grad_(False).without_pooler() if features else encoder
+
+    def train(self: H, mode: bool = True) -> H:
+        """Training mode; an encoder that is a fixed function stays as it is, so that its states hold for all epochs."""
+        super().train(mode)
+        if self.features:
+            self.encoder.eval()
+        return self
+
+
+class SequenceClassifier(Head):
+    """Labels, one number, or the score of one ending, from the state that sums a text up.
+
+    The encoder's pooler, dropout and a linear layer; with `features` there is no pooler.
     """
 
-    def __init__(self, encoder: Bert, labels: int, features: tuple[int, ...] = ()) -> None:
-        super().__init__()
-        self.features = features
-        self.encoder = _fixed(encoder, features) if features else encoder
-        self.dropout = nn.Dropout(encoder.config.hidden_dropout_prob)
-        self.classifier = nn.Linear(_width(encoder, features), labels)
+    def __init__(self, encoder: Encoder, labels: int, features: tuple[int, ...] = ()) -> None:
+        super().__init__(encoder, features)
+        self.dropout = nn.Dropout(encoder.config.dropout)
+        self.classifier = nn.Linear(encoder.width * max(1, len(features)), labels)
 
     def forward(self, selection: Selection) -> Tensor:
-        """A selection of the [CLS] of R sequences -> (R, K)."""
+        """A selection of the summary rows of R sequences -> (R, K)."""
         x = states(self.encoder, selection, self.features)
         return self.classifier(self.dropout(x if self.features else self.encoder.pool(x)))  # type: ignore[no-any-return]
 
 
-class BertForTagging(nn.Module):
+class Tagger(Head):
     """A label a word: dropout, perhaps a BiLSTM over the words of each sequence, a linear layer, perhaps a CRF.
 
     The outputs are what the CRF calls emissions; `crf` turns them into losses and labels. It allows every transition
@@ -51,7 +69,7 @@ class BertForTagging(nn.Module):
 
     def __init__(
         self,
-        encoder: Bert,
+        encoder: Encoder,
         labels: int,
         head: str = "linear",
         features: tuple[int, ...] = (),
@@ -60,13 +78,12 @@ class BertForTagging(nn.Module):
         combine: str = "concat",
     ) -> None:
         """`lstm_width` is that of each direction; `combine` is how the layers of `features` are joined."""
-        super().__init__()
         if head not in TAGGERS:
             raise HeedfulError(f"there is no tagging head {head!r}", remedy=f"the heads are {', '.join(TAGGERS)}")
-        self.features, self.combine = features, combine
-        self.encoder = _fixed(encoder, features) if features else _without_pooler(encoder)
-        width = encoder.config.hidden_size if combine == "sum" else _width(encoder, features)
-        dropout = encoder.config.hidden_dropout_prob
+        super().__init__(encoder.without_pooler(), features)
+        self.combine = combine
+        width = encoder.width * (len(features) if features and combine == "concat" else 1)
+        dropout = encoder.config.dropout
         self.dropout = nn.Dropout(dropout)
         self.lstm: nn.LSTM | None = None
         if head.startswith("bilstm"):
@@ -84,24 +101,23 @@ class BertForTagging(nn.Module):
         return self.classifier(x)  # type: ignore[no-any-return]
 
 
-class BertForAnswering(nn.Module):
+class SpanFinder(Head):
     """Where an answer starts and where it ends: the scores <s, v_i> and <e, v_i> of each token's state v_i."""
 
-    def __init__(self, encoder: Bert) -> None:
-        super().__init__()
-        self.encoder = _without_pooler(encoder)
-        self.span = nn.Linear(encoder.config.hidden_size, 2)
+    def __init__(self, encoder: Encoder) -> None:
+        super().__init__(encoder.without_pooler())
+        self.span = nn.Linear(encoder.width, 2)
 
     def forward(self, selection: Selection) -> Tensor:
         """A selection of R tokens -> (R, 2)."""
         return self.span(states(self.encoder, selection, ()))  # type: ignore[no-any-return]
 
 
-def states(encoder: Bert, selection: Selection, features: tuple[int, ...], combine: str = "concat") -> Tensor:
+def states(encoder: Encoder, selection: Selection, features: tuple[int, ...], how: str = "concat") -> Tensor:
     """The last layer's states at the rows of a selection, (R, D), or those of the layers `features`.
 
-    The latter are put side by side, or with `combine` "sum" added up, and computed without gradients. States that the
-    selection brings along are taken as they are.
+    The latter are joined as `combine` has it, and computed without gradients. States that the selection brings along
+    are taken as they are.
     """
     if selection.states is not None:
         return selection.states
@@ -109,16 +125,13 @@ def states(encoder: Bert, selection: Selection, features: tuple[int, ...], combi
         return encoder.states_at(selection.batch, selection.rows)
     with torch.no_grad():
         hidden = encoder(selection.batch, hidden=features).hidden
-        layers = [hidden[encoder.layer_number(layer)][selection.rows] for layer in features]
-        return torch.stack(layers).sum(0) if combine == "sum" else torch.cat(layers, dim=-1)
+        return combine([hidden[encoder.layer_number(layer)][selection.rows] for layer in features], how)
 
 
-def layer_depth(name: str, layers: int) -> int:
-    """How high a parameter of a model with `layers` layers lies: 0 embeddings, 1 … L layers, L + 1 pooler and head."""
-    if name.startswith("encoder.embeddings."):
-        return 0
-    layer = re.match(r"encoder\.layers\.(\d+)\.", name)
-    return int(layer[1]) + 1 if layer else layers + 1
+def layer_depth(encoder: Encoder, name: str) -> int:
+    """How high a parameter of a model with this encoder lies: 0 embeddings, 1 … L layers, L + 1 pooler and head."""
+    own = name.removeprefix("encoder.")
+    return encoder.layer_count + 1 if own == name else encoder.depth(own)
 
 
 def freeze(model: nn.Module, what: str) -> None:
@@ -126,36 +139,13 @@ def freeze(model: nn.Module, what: str) -> None:
 
     The pooler belongs to the head: it is trained with the encoder frozen.
     """
-    encoder = model.get_submodule("encoder")
-    assert isinstance(encoder, Bert)
-    layers = encoder.config.num_hidden_layers
+    encoder = encoder_of(model)
+    layers = encoder.layer_count
     depths = {"embeddings": 0, "encoder": layers, **{str(number): number for number in range(layers + 1)}}
     if what not in depths:
         raise HeedfulError(
             f"cannot freeze {what!r}", remedy=f"say embeddings, encoder, or a number of layers from 0 to {layers}"
         )
     for name, parameter in model.named_parameters():
-        if layer_depth(name, layers) <= depths[what]:
+        if layer_depth(encoder, name) <= depths[what]:
             parameter.requires_grad_(False)
-
-
-def _width(encoder: Bert, features: tuple[int, ...]) -> int:
-    return encoder.config.hidden_size * max(1, len(features))
-
-
-def _without_pooler(encoder: Bert) -> Bert:
-    """Hugging Face's classes have none either where nothing looks at it."""
-    encoder.pooler = None
-    return encoder
-
-
-def _fixed(encoder: Bert, features: tuple[int, ...]) -> Bert:
-    """The encoder with nothing left to train or to chance, so that states computed once hold for all epochs."""
-    for layer in features:
-        encoder.layer_number(layer)  # refuses one that is not there
-    for module in encoder.modules():
-        if isinstance(module, nn.Dropout):
-            module.p = 0.0
-        if isinstance(module, MultiHeadSelfAttention):
-            module.dropout = 0.0
-    return _without_pooler(encoder.requires_grad_(False))

@@ -1,7 +1,7 @@
 """The Transformer for translation: Vaswani et al., "Attention Is All You Need", 2017.
 
 Flat tokens go through all linear layers and norms (see `heedful.schema`); a padded block exists inside the decoder's
-attention only. The encoder is the paper's own, or a BERT.
+attention only. The encoder is the paper's own, or one that was pretrained, such as a BERT.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from heedful.errors import HeedfulError
-from heedful.models.bert import Bert, BertConfig
+from heedful.models.encoder import Encoder as Pretrained
+from heedful.models.encoder import EncoderConfig, check_lengths
 from heedful.models.transformer_state import TransformerState
 from heedful.nn.attention import causal_visible, padding_visible
 from heedful.nn.decoder_attention import KeyValues, Memory
@@ -29,7 +30,7 @@ class TransformerConfig:
     """The shape of a Transformer; the defaults are the paper's base size.
 
     share      one table embeds source and target; the vocabulary projection is the target's table in any case
-    encoder    the shape of a BERT that takes the place of the encoder, which then has no layers of its own
+    encoder    the shape of a pretrained one that takes the encoder's place, which then has no layers of its own
     """
 
     source_vocab_size: int
@@ -46,7 +47,7 @@ class TransformerConfig:
     dropout: float = 0.1
     attention_dropout: float = 0.0
     layer_norm_eps: float = 1e-5
-    encoder: BertConfig | None = None
+    encoder: EncoderConfig | None = None
 
     def __post_init__(self) -> None:
         self._check_numbers()
@@ -61,8 +62,8 @@ class TransformerConfig:
             self.share or self.encoder_layers or self.source_vocab_size != self.encoder.vocab_size
         ):
             raise HeedfulError(
-                "with a BERT as encoder, share is false, encoder_layers 0 and source_vocab_size that of the BERT",
-                remedy="set them so; `with_bert` does it",
+                "with a pretrained encoder, share is false, encoder_layers 0 and source_vocab_size that of the encoder",
+                remedy="set them so; `with_encoder` does it",
             )
 
     def _check_numbers(self) -> None:
@@ -107,22 +108,22 @@ def sized(size: str, source_vocab_size: int, target_vocab_size: int, share: bool
     return TransformerConfig(source_vocab_size, target_vocab_size, share, *shape, pre_norm=size not in OF_THE_PAPER)
 
 
-def with_bert(config: TransformerConfig, bert: BertConfig) -> TransformerConfig:
-    """The same decoder behind a BERT, which brings its own vocabulary, embeddings and positions."""
-    return replace(config, encoder=bert, encoder_layers=0, share=False, source_vocab_size=bert.vocab_size)
+def with_encoder(config: TransformerConfig, encoder: EncoderConfig) -> TransformerConfig:
+    """The same decoder behind a pretrained encoder, which brings its own vocabulary, embeddings and positions."""
+    return replace(config, encoder=encoder, encoder_layers=0, share=False, source_vocab_size=encoder.vocab_size)
 
 
 class Transformer(nn.Module):
-    """Encoder and decoder; with `encoder`, a BERT of the config's shape that has been filled before."""
+    """Encoder and decoder; with `encoder`, one of the config's shape that has been filled before."""
 
-    def __init__(self, config: TransformerConfig, encoder: nn.Module | None = None) -> None:
+    def __init__(self, config: TransformerConfig, encoder: Pretrained | None = None) -> None:
         super().__init__()
         self.config = config
         self.target = _embeddings(config, config.target_vocab_size)
         own = config.encoder is None and not config.share
-        self.source = _embeddings(config, config.source_vocab_size) if own else None  # None: the target's, or BERT's
+        self.source = _embeddings(config, config.source_vocab_size) if own else None  # None: one of the others'
         self.encoder = _encoder(config, encoder)
-        memory_width = config.width if config.encoder is None else config.encoder.hidden_size
+        memory_width = config.width if config.encoder is None else config.encoder.width
         self.decoder = Decoder(config.layer, config.decoder_layers, memory_width)
         self.packed_projection: PackedLinear | None = None
 
@@ -149,10 +150,10 @@ class Transformer(nn.Module):
 
     def source_states(self, source: Batch) -> Tensor:
         """The encoder's states, (N, its width)."""
-        if isinstance(self.encoder, Bert):
-            _check_length(source, self.encoder.config.max_position_embeddings)
+        if self.config.encoder is not None:
+            check_lengths(source, self.config.encoder.max_length)
             return self.encoder(source).last  # type: ignore[no-any-return]
-        _check_length(source, self.config.max_length)
+        check_lengths(source, self.config.max_length)
         embedded = (self.source or self.target)(source.ids, source.positions)
         return self.encoder(embedded, source.groups)  # type: ignore[no-any-return]
 
@@ -196,8 +197,8 @@ class Transformer(nn.Module):
 
     def pack(self) -> None:
         """Make this model faster on a CPU, for inference only: it can no longer be trained, saved or moved."""
-        if isinstance(self.encoder, Bert):
-            self.encoder.pack()
+        if self.config.encoder is not None:
+            self.encoder.pack()  # type: ignore[operator]
         for module in list(self.modules()):
             for name, child in list(module.named_children()):
                 if isinstance(child, nn.Linear):
@@ -210,7 +211,7 @@ class Transformer(nn.Module):
     def _teacher_forced(self, bitext: Bitext) -> tuple[Tensor, View, Memory]:
         """What the decoder is given in training: the embedded targets, what each position sees, and the memory."""
         target = bitext.target
-        _check_length(target, self.config.max_length)
+        check_lengths(target, self.config.max_length)
         layout = layout_of(target.lengths, target.ids.device)
         # Padding is on the right of all that is real, so it is in the future and needs no mask of its own.
         view = View(layout, causal_visible(layout.longest).to(target.ids.device))
@@ -230,13 +231,14 @@ class Transformer(nn.Module):
 def initialise_transformer(model: Transformer, seed: int) -> None:
     """Uniform weights after Glorot, zero biases, norms at one, tables of spread D^-½; the same for one seed.
 
-    A BERT that is the encoder stays as it is.
+    A pretrained encoder stays as it is.
     """
     rng = torch.Generator().manual_seed(seed)
     spread = model.config.width**-0.5
-    parts = [part for part in (model.target, model.source, model.encoder, model.decoder) if part is not None]
+    encoder = model.encoder if model.config.encoder is None else None
+    parts = [part for part in (model.target, model.source, encoder, model.decoder) if part is not None]
     with torch.no_grad():
-        for module in (m for part in parts if not isinstance(part, Bert) for m in part.modules()):
+        for module in (m for part in parts for m in part.modules()):
             if isinstance(module, nn.Linear):
                 nn.init.xavier_uniform_(module.weight, generator=rng)
                 module.bias.zero_()
@@ -254,18 +256,9 @@ def _embeddings(config: TransformerConfig, vocab_size: int) -> Embeddings:
     return Embeddings(vocab_size, config.width, positions, config.dropout)
 
 
-def _encoder(config: TransformerConfig, given: nn.Module | None) -> nn.Module:
+def _encoder(config: TransformerConfig, given: Pretrained | None) -> nn.Module:
     if config.encoder is None and given is None:
         return Encoder(config.layer, config.encoder_layers)
-    if config.encoder is not None and given is None:
-        return Bert(config.encoder, pooler=False)
-    if not isinstance(given, Bert) or given.config != config.encoder:
-        raise HeedfulError("the encoder is not a BERT of the config's shape", remedy="take the config of `with_bert`")
-    given.pooler = None  # nothing looks at it
-    return given
-
-
-def _check_length(batch: Batch, limit: int) -> None:
-    longest = max(batch.lengths, default=0)
-    if longest > limit:
-        raise HeedfulError(f"{longest} tokens are more than the {limit} positions of this model", remedy="cut the text")
+    if config.encoder is None or (given is not None and given.config != config.encoder):
+        raise HeedfulError("the encoder is not of the config's shape", remedy="take the config of `with_encoder`")
+    return (given or config.encoder.build()).without_pooler()  # nothing looks at it

@@ -35,13 +35,24 @@ def attention_weights(query: Tensor, key: Tensor, visible: Tensor | None = None)
     return torch.where(visible.any(dim=-1, keepdim=True), weights, torch.zeros_like(weights))
 
 
-def mix(query: Tensor, key: Tensor, value: Tensor, visible: Tensor | None = None, dropout: float = 0.0) -> Tensor:
-    """Z by the way that is fastest here, with a share of the weights dropped."""
+def mix(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    visible: Tensor | None = None,
+    dropout: float = 0.0,
+    causal: bool = False,
+) -> Tensor:
+    """Z by the way that is fastest here, with a share of the weights dropped.
+
+    With `causal`, which takes the place of `visible`, a position sees itself and what is before it.
+    """
     # On a CPU torch's fused kernel cannot drop anything, and what it does instead is slower than writing it out; so is
     # its backward pass in bfloat16, by four times at the lengths of sentences.
     if query.device.type == "cpu" and (dropout or query.dtype == torch.bfloat16):
+        visible = causal_visible(query.shape[-2]) if causal else visible
         return drop(attention_weights(query, key, visible), dropout) @ value
-    return F.scaled_dot_product_attention(query, key, value, attn_mask=visible, dropout_p=dropout)
+    return F.scaled_dot_product_attention(query, key, value, attn_mask=visible, dropout_p=dropout, is_causal=causal)
 
 
 def padding_visible(lengths: Sequence[int]) -> Tensor:
@@ -62,10 +73,12 @@ class MultiHeadSelfAttention(nn.Module):
     looks at sequences, one dense block for each group of equally long ones.
     """
 
-    def __init__(self, width: int, heads: int, dropout: float) -> None:
+    def __init__(self, width: int, heads: int, dropout: float, causal: bool = False) -> None:
+        """With `causal` a token sees itself and those before it, else all of its sequence."""
         super().__init__()
         self.heads = heads
         self.dropout = dropout
+        self.causal = causal
         self.qkv = nn.Linear(width, 3 * width)
         self.out = nn.Linear(width, width)
 
@@ -73,14 +86,17 @@ class MultiHeadSelfAttention(nn.Module):
         """(N, D) -> (N, D); with `rows` (M,), only the results of these flat rows, (M, D)."""
         qkv = self.qkv(x)
         dropout = self.dropout if self.training else 0.0
-        blocks = [_joined(mix(*heads, dropout=dropout)) for heads in self._heads_of(qkv, groups)]
+        blocks = [_joined(mix(*heads, dropout=dropout, causal=self.causal)) for heads in self._heads_of(qkv, groups)]
         mixed = blocks[0] if len(blocks) == 1 else torch.cat(blocks)
         return self.out(mixed if rows is None else mixed[rows])  # type: ignore[no-any-return]
 
     def weights(self, x: Tensor, groups: Sequence[Group]) -> tuple[Tensor, ...]:
         """The attention map of every sequence, (H, T, T) each, by the written-out formula."""
-        groups_heads = self._heads_of(self.qkv(x), groups)
-        return tuple(one for query, key, _ in groups_heads for one in attention_weights(query, key).unbind(0))
+        blocks = (
+            attention_weights(query, key, causal_visible(query.shape[-2]).to(x.device) if self.causal else None)
+            for query, key, _ in self._heads_of(self.qkv(x), groups)
+        )
+        return tuple(one for block in blocks for one in block.unbind(0))
 
     def _heads_of(self, qkv: Tensor, groups: Sequence[Group]) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
         """Queries, keys and values of each group, (b, H, T, d)."""

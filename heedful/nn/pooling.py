@@ -1,4 +1,4 @@
-"""One vector from many: pooling over the rows of segments of a flat run of vectors."""
+"""One vector from many: pooling over the rows of segments of a flat run of vectors, and joining those of layers."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 POOLINGS = ("cls", "mean", "max", "mean-max", "last")
+COMBINATIONS = ("concat", "sum", "mean")
 
 
 def pool(x: Tensor, lengths: Sequence[int], how: str) -> Tensor:
@@ -23,11 +24,26 @@ def pool(x: Tensor, lengths: Sequence[int], how: str) -> Tensor:
     if how == "cls":
         return x[first_rows(lengths).to(x.device)]
     if how == "last":
-        return x[size.cumsum(0) - 1]
+        return x[last_rows(lengths).to(x.device)]
     return torch.segment_reduce(x, how, lengths=size, axis=0)
+
+
+def combine(layers: Sequence[Tensor], how: str) -> Tensor:
+    """Join the states of several layers: side by side, added, or averaged."""
+    if len(layers) == 1:
+        return layers[0]
+    if how == "concat":
+        return torch.cat(list(layers), dim=-1)
+    total = torch.stack(list(layers)).sum(0)
+    return total / len(layers) if how == "mean" else total
 
 
 def first_rows(lengths: Sequence[int]) -> Tensor:
     """The flat row at which each sequence begins, (B,)."""
     size = torch.tensor(lengths)
     return size.cumsum(0) - size
+
+
+def last_rows(lengths: Sequence[int]) -> Tensor:
+    """The flat row with which each sequence ends, (B,)."""
+    return torch.tensor(lengths).cumsum(0) - 1

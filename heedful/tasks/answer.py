@@ -2,8 +2,9 @@
 
     [CLS] question [SEP] a window of the context [SEP]
 
-The head gives each token of the window a score as the first and one as the last of the answer; [CLS] stands for "the
-answer is not in here". A context that is too long is read in windows, and the best stretch of all windows is taken.
+The head gives each token of the window a score as the first and one as the last of the answer; the row that sums the
+window up, for BERT that of [CLS], stands for "the answer is not in here". A context that is too long is read in
+windows, and the best stretch of all windows is taken.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ from heedful.data import labelled
 from heedful.data.labelled import Columns, Dataset, Question
 from heedful.data.squad import read_questions
 from heedful.errors import HeedfulError
-from heedful.models.bert import Bert
-from heedful.models.heads import BertForAnswering
+from heedful.models.encoder import Encoder
+from heedful.models.heads import SpanFinder
 from heedful.tasks.answer_metrics import MEASURES, best_threshold, scores
 from heedful.tasks.span_search import best_stretches
 from heedful.tasks.task import Item, Prediction, Rescorer, Task, Window
@@ -39,8 +40,8 @@ from heedful.text.ideographs import IDEOGRAPHS
 from heedful.text.tokenizer import Tokenizer
 
 Place = tuple[int, int]  # characters of a context, first and past the last
-# What the row of [CLS] stands for, and its number among the rows of a window.
-NOWHERE, CLS_ROW = (-1, -1), 0
+# What the row that sums a window up stands for, and its number among the rows that are looked at.
+NOWHERE, NO_ANSWER = (-1, -1), 0
 # So many stretches share the probability with "no answer".
 CANDIDATES = 20
 # So many questions tell which language they are in.
@@ -62,7 +63,7 @@ class Answer(Task[Question]):
     name: ClassVar[str] = "answer"
     best: ClassVar[str] = "f1"
     scores: ClassVar[tuple[str, ...]] = ("exact", "f1", "no_answer_accuracy", "has_answer_exact", "has_answer_f1")
-    architecture: ClassVar[str | None] = "BertForQuestionAnswering"
+    architecture: ClassVar[str | None] = "QuestionAnswering"
 
     max_length: int = 384
     stride: int = 128
@@ -124,25 +125,26 @@ class Answer(Task[Question]):
     def _items(
         self, number: int, question: Question, asked: list[int], context: _Context, tokenizer: Tokenizer
     ) -> Iterator[Item]:
-        whole, asked = asked, first_side(asked, len(context.ids), self.max_length)
+        frame = tokenizer.frame
+        whole, asked = asked, first_side(asked, len(context.ids), self.max_length, frame)
         answer = _tokens_of(question.answers[0], context.places) if question.answers else None
-        before = len(asked) + 2
-        room = self.max_length - before - 1
+        before, room = frame.second_starts(len(asked)), self.max_length - frame.pair.size - len(asked)
         # Where a long question leaves less room than the stride, windows overlap by half instead.
         for window in spread(len(context.ids), room, self.stride if self.stride <= room else 0):
             inside = slice(window.start, window.stop)
-            rows = [CLS_ROW, *range(before, before + len(window))]
+            ids, segments = frame.joined(asked, context.ids[inside])
+            rows = [frame.summary_row(len(ids)), *range(before, before + len(window))]
             yield Item(
                 number,
-                (Window(*tokenizer.joined(asked, context.ids[inside]), rows),),
+                (Window(ids, segments, rows),),
                 target=_target(answer, window),
                 spans=(NOWHERE, *context.places[inside]),
                 cut=len(asked) < len(whole),
             )
 
-    def model(self, encoder: Bert) -> nn.Module:
+    def model(self, encoder: Encoder) -> nn.Module:
         """A linear layer with two outputs over every token: as the first and as the last of the answer."""
-        return BertForAnswering(encoder)
+        return SpanFinder(encoder)
 
     def loss(self, model: nn.Module, outputs: Tensor, counts: Sequence[int], targets: Tensor) -> Tensor:
         """The mean of the cross-entropies of first and last token, each over the rows of its window."""
@@ -159,7 +161,7 @@ class Answer(Task[Question]):
         """The best answer of each question, or an empty one, with its place in the context.
 
         An answer's score is that of its first plus that of its last token, in the window where it is best. The score
-        of "no answer" is that of [CLS] twice, in the window where it is lowest; `no_answer_score` is how much it is
+        of "no answer" is that of its row twice, in the window where it is lowest; `no_answer_score` is how much it is
         above the best answer. Probabilities are a softmax over the scores of the 20 best answers and of "no answer".
         """
         parts = zip(items, (output for (output,) in outputs), strict=True)
@@ -167,7 +169,7 @@ class Answer(Task[Question]):
         return [self._prediction(examples[number], list(windows)) for number, windows in by_example]
 
     def _prediction(self, question: Question, windows: Sequence[tuple[Item, Tensor]]) -> Prediction:
-        null = min(float(output[CLS_ROW].sum()) for _, output in windows)
+        null = min(float(output[NO_ANSWER].sum()) for _, output in windows)
         ranked = self._ranked(windows)
         shares = torch.tensor([score for _, score in ranked] + [null], dtype=torch.float64).softmax(0).tolist()
         place, score = ranked[0] if ranked else (None, null)
@@ -186,8 +188,8 @@ class Answer(Task[Question]):
         """The best places and their scores, best first; one that several windows show has its best score."""
         found: dict[Place, float] = {}
         for item, output in windows:
-            starts, ends = output[CLS_ROW + 1 :].unbind(-1)
-            places = item.spans[CLS_ROW + 1 :]
+            starts, ends = output[NO_ANSWER + 1 :].unbind(-1)
+            places = item.spans[NO_ANSWER + 1 :]
             for score, first, last in best_stretches(starts, ends, self.longest, CANDIDATES):
                 place = places[first][0], places[last][1]
                 found[place] = max(score, found.get(place, -math.inf))
@@ -239,8 +241,8 @@ def _tokens_of(answer: labelled.Answer, places: Sequence[Place]) -> Place | None
 
 
 def _target(answer: Place | None, window: range) -> Place:
-    """The rows of a window where the answer begins and ends; those of [CLS] unless the window shows all of it."""
+    """The rows of a window where the answer begins and ends; those of "no answer" unless the window shows all of it."""
     if answer is None or answer[0] not in window or answer[1] not in window:
-        return CLS_ROW, CLS_ROW
-    first, last = (CLS_ROW + 1 + token - window.start for token in answer)
+        return NO_ANSWER, NO_ANSWER
+    first, last = (NO_ANSWER + 1 + token - window.start for token in answer)
     return first, last

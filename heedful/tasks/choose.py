@@ -1,4 +1,4 @@
-"""Choosing: which of several endings goes on best, from the state of [CLS] in front of each.
+"""Choosing: which of several endings goes on best, from the state that sums each of them up.
 
     [CLS] context [SEP] question ending [SEP]
     [CLS] question [SEP] ending [SEP]              where there is no context
@@ -22,11 +22,11 @@ from torch.nn.utils.rnn import pad_sequence
 from heedful.data.choice_rows import read_choices
 from heedful.data.labelled import Choice, Columns, Dataset
 from heedful.errors import HeedfulError
-from heedful.models.bert import Bert
-from heedful.models.heads import BertForClassification
+from heedful.models.encoder import Encoder
+from heedful.models.heads import SequenceClassifier
 from heedful.tasks.label_metrics import accuracy
 from heedful.tasks.task import Item, Prediction, Task, Window
-from heedful.tasks.text_items import CLS_ROW
+from heedful.tasks.text_items import summed_up
 from heedful.text.tokenizer import Tokenizer
 
 
@@ -37,7 +37,7 @@ class Choose(Task[Choice]):
     name: ClassVar[str] = "choose"
     best: ClassVar[str] = "accuracy"
     scores: ClassVar[tuple[str, ...]] = ("accuracy",)
-    architecture: ClassVar[str | None] = "BertForMultipleChoice"
+    architecture: ClassVar[str | None] = "MultipleChoice"
 
     features: tuple[int, ...] = ()  # layers of a frozen encoder to look at, instead of training it
 
@@ -90,22 +90,23 @@ class Choose(Task[Choice]):
             sides = [(first.ids, next(seconds).ids) for _ in example.endings]
             windows = tuple(self._window(*both, tokenizer) for both in sides)
             target = () if example.label is None else (example.label, len(windows))
-            cut = any(sum(map(len, both)) + 3 > self.max_length for both in sides)
+            cut = any(sum(map(len, both)) + tokenizer.frame.pair.size > self.max_length for both in sides)
             items.append(Item(number, windows, target, cut=cut))
         return items
 
     def _window(self, first: list[int], second: list[int], tokenizer: Tokenizer) -> Window:
-        room = self.max_length - 3
+        frame = tokenizer.frame
+        room = self.max_length - frame.pair.size
         if room < 1:
             what = f"max_length {self.max_length} leaves no room for text"
-            raise HeedfulError(what, remedy="use at least 4 tokens, better 128")
+            raise HeedfulError(what, remedy=f"use at least {frame.pair.size + 1} tokens, better 128")
         second = second[-room:]
         first = first[max(0, len(first) + len(second) - room) :]
-        return Window(*tokenizer.joined(first, second), CLS_ROW)
+        return summed_up(*frame.joined(first, second), tokenizer)
 
-    def model(self, encoder: Bert) -> nn.Module:
+    def model(self, encoder: Encoder) -> nn.Module:
         """Pooler, dropout and a linear layer with one output over the encoder."""
-        return BertForClassification(encoder, 1, self.features)
+        return SequenceClassifier(encoder, 1, self.features)
 
     def loss(self, model: nn.Module, outputs: Tensor, counts: Sequence[int], targets: Tensor) -> Tensor:
         """Cross-entropy over the endings of each example; its target is the right one and how many there are."""

@@ -1,4 +1,4 @@
-"""Classification: one of several labels for a text or a pair of texts, from the state of [CLS]."""
+"""Classification: one of several labels for a text or a pair of texts, from the state that sums it up."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from heedful.data.labelled import TextRow
 from heedful.errors import HeedfulError
-from heedful.models.bert import Bert
-from heedful.models.heads import BertForClassification
+from heedful.models.encoder import Encoder
+from heedful.models.heads import SequenceClassifier
 from heedful.tasks.label_metrics import accuracy, confusion, f1, macro_f1, matthews, per_label
 from heedful.tasks.task import Detail, Item, Prediction
 from heedful.tasks.text_items import TextTask, mean_outputs, text_items
@@ -69,9 +69,9 @@ class Classify(TextTask):
             examples, tokenizer, self.max_length, self.stride, lambda row: numbers.get(str(row.label), ())
         )
 
-    def model(self, encoder: Bert) -> nn.Module:
+    def model(self, encoder: Encoder) -> nn.Module:
         """Pooler, dropout and a linear layer over the encoder."""
-        return BertForClassification(encoder, len(self.labels), self.features)
+        return SequenceClassifier(encoder, len(self.labels), self.features)
 
     def loss(self, model: nn.Module, outputs: Tensor, counts: Sequence[int], targets: Tensor) -> Tensor:
         """Cross-entropy."""

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from torch import Tensor, nn
 
-from heedful.models.bert import Bert
+from heedful.models.encoder import Encoder
 from heedful.models.heads import states
 from heedful.schema import Selection
 from heedful.tasks.items import ItemPortion, Mapper, outputs_of
@@ -50,7 +50,7 @@ def predict(
 class _Features(nn.Module):
     """A frozen encoder alone, as a model whose outputs are its states."""
 
-    def __init__(self, encoder: Bert, layers: tuple[int, ...], combine: str) -> None:
+    def __init__(self, encoder: Encoder, layers: tuple[int, ...], combine: str) -> None:
         super().__init__()
         self.encoder, self.layers, self.combine = encoder, layers, combine
 
@@ -59,7 +59,7 @@ class _Features(nn.Module):
 
 
 def features_of(
-    encoder: Bert, layers: tuple[int, ...], combine: str, items: Sequence[Item], mapper: Mapper = map
+    encoder: Encoder, layers: tuple[int, ...], combine: str, items: Sequence[Item], mapper: Mapper = map
 ) -> list[list[Tensor]]:
     """The states that a frozen encoder has for the rows of each window of each item, computed once for all epochs."""
     return outputs_of(_Features(encoder, layers, combine).eval(), items, mapper)

@@ -1,11 +1,11 @@
-"""BERT's pretraining: predict the hidden tokens (MLM) and whether B follows A (NSP). Loss = MLM + NSP."""
+"""Masked language modelling: predict the hidden tokens (MLM) and, as BERT, whether B follows A. Loss = MLM + NSP."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, cast
 
 import torch
 import torch.nn.functional as F
@@ -13,10 +13,27 @@ from torch import Tensor, nn
 
 from heedful.data.examples import Examples, split_examples
 from heedful.data.source import PretrainingPortion, as_portion
-from heedful.models.bert import BertForPretraining
+from heedful.models.encoder import Encoder
 from heedful.nn.cross_entropy import summed_cross_entropy
-from heedful.nn.pooling import first_rows
 from heedful.text.tokenizer import Tokenizer
+
+
+class MaskedModel(Protocol):
+    """What this needs of a model, which is an `nn.Module`; the second head only where pairs are judged."""
+
+    @property
+    def encoder(self) -> Encoder: ...
+
+    @property
+    def device(self) -> torch.device: ...
+
+    def mlm_logits(self, states: Tensor) -> Tensor:
+        """(M, D) -> (M, V)."""
+        ...
+
+    def nsp_logits(self, summary: Tensor) -> Tensor:
+        """(B, D) -> (B, 2)."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -27,21 +44,21 @@ class Guesses:
     nsp: Tensor | None  # (B, 2)
 
 
-def guess(model: BertForPretraining, portion: PretrainingPortion) -> Guesses:
+def guess(model: MaskedModel, portion: PretrainingPortion) -> Guesses:
     """Run the encoder and both heads, computing the last layer and the logits only where a head looks."""
     rows = portion.masked
     if portion.nsp is None:
         return Guesses(model.mlm_logits(model.encoder.states_at(portion.batch, rows)), None)
-    states = model.encoder.states_at(portion.batch, torch.cat([rows, first_rows(portion.batch.lengths)]))
-    hidden, first = states[: len(rows)], states[len(rows) :]
-    return Guesses(model.mlm_logits(hidden), model.nsp_logits(first))
+    summary = model.encoder.summary_rows(portion.batch.lengths).to(rows.device)
+    states = model.encoder.states_at(portion.batch, torch.cat([rows, summary]))
+    return Guesses(model.mlm_logits(states[: len(rows)]), model.nsp_logits(states[len(rows) :]))
 
 
 def pretraining_losses(model: nn.Module, portion: PretrainingPortion) -> dict[str, Tensor]:
     """The sums of the cross-entropies of both objectives."""
-    assert isinstance(model, BertForPretraining)
-    portion = portion.to(model.device)
-    guesses = guess(model, portion)
+    masked = cast(MaskedModel, model)
+    portion = portion.to(masked.device)
+    guesses = guess(masked, portion)
     losses = {"mlm": summed_cross_entropy(guesses.mlm, portion.labels)}
     if guesses.nsp is not None and portion.nsp is not None:
         losses["nsp"] = summed_cross_entropy(guesses.nsp, portion.nsp)
@@ -49,20 +66,22 @@ def pretraining_losses(model: nn.Module, portion: PretrainingPortion) -> dict[st
 
 
 def filled_in(
-    model: BertForPretraining, examples: Examples, tokenizer: Tokenizer, around: int = 12, top: int = 3
+    model: nn.Module, examples: Examples, tokenizer: Tokenizer, around: int = 12, top: int = 3
 ) -> list[dict[str, Any]]:
     """For each example one hidden token in its surroundings: what stood there, and the likeliest guesses."""
+    masked_model = cast(MaskedModel, model)
     shown = []
     for example in split_examples(examples):
         hidden = example.masked[example.ids[example.masked] == tokenizer.mask_id]
         if not len(hidden):
             continue
         place = int(hidden[len(hidden) // 2])
-        portion = as_portion(example).to(model.device)
-        states = model.encoder.states_at(portion.batch, torch.tensor([place], device=model.device))
+        portion = as_portion(example).to(masked_model.device)
+        rows = torch.tensor([place], device=masked_model.device)
+        states = masked_model.encoder.states_at(portion.batch, rows)
         pieces = tokenizer.vocabulary
         # A model may have more rows than there are pieces.
-        values, ids = model.mlm_logits(states)[0].softmax(-1)[: len(pieces)].topk(top)
+        values, ids = masked_model.mlm_logits(states)[0].softmax(-1)[: len(pieces)].topk(top)
         left, right = example.ids[max(1, place - around) : place], example.ids[place + 1 : place + around + 1]
         shown.append(
             {
@@ -76,13 +95,14 @@ def filled_in(
     return shown
 
 
-def evaluate(model: BertForPretraining, portions: Iterable[PretrainingPortion]) -> dict[str, float]:
+def evaluate(model: nn.Module, portions: Iterable[PretrainingPortion]) -> dict[str, float]:
     """Mean loss and share of right guesses of both objectives."""
+    masked = cast(MaskedModel, model)
     sums: dict[str, float] = {}
     counts: dict[str, int] = {}
     for portion in portions:
-        portion = portion.to(model.device)
-        guesses = guess(model, portion)
+        portion = portion.to(masked.device)
+        guesses = guess(masked, portion)
         answers = {"mlm": (guesses.mlm, portion.labels), "nsp": (guesses.nsp, portion.nsp)}
         for name, (logits, truth) in answers.items():
             if logits is None or truth is None:

@@ -1,4 +1,4 @@
-"""Regression: a number for a text or a pair of texts, from the state of [CLS]."""
+"""Regression: a number for a text or a pair of texts, from the state that sums it up."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from heedful.data.labelled import TextRow
 from heedful.errors import HeedfulError
-from heedful.models.bert import Bert
-from heedful.models.heads import BertForClassification
+from heedful.models.encoder import Encoder
+from heedful.models.heads import SequenceClassifier
 from heedful.tasks.label_metrics import pearson, spearman
 from heedful.tasks.task import Item, Prediction
 from heedful.tasks.text_items import TextTask, mean_outputs, text_items
@@ -51,9 +51,9 @@ class Regress(TextTask):
             lambda row: () if row.label is None else (_number(row),),
         )
 
-    def model(self, encoder: Bert) -> nn.Module:
+    def model(self, encoder: Encoder) -> nn.Module:
         """Pooler, dropout and a linear layer with one output over the encoder."""
-        return BertForClassification(encoder, 1, self.features)
+        return SequenceClassifier(encoder, 1, self.features)
 
     def loss(self, model: nn.Module, outputs: Tensor, counts: Sequence[int], targets: Tensor) -> Tensor:
         """Squared error."""

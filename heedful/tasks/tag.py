@@ -25,8 +25,8 @@ from torch import Tensor, nn
 from heedful.data.conll import read_tagged, tagged_from_text, tagged_from_words
 from heedful.data.labelled import Columns, Dataset, TaggedWords
 from heedful.errors import HeedfulError
-from heedful.models.bert import Bert
-from heedful.models.heads import BertForTagging
+from heedful.models.encoder import Encoder
+from heedful.models.heads import Tagger
 from heedful.nn.crf import Crf, bio_transitions
 from heedful.tasks.entities import Tags, entities, entity_counts, entity_scores, repair
 from heedful.tasks.label_metrics import LabelScores, per_label, require_pairs
@@ -107,15 +107,16 @@ class Tag(Task[TaggedWords]):
 
     def _items(self, number: int, example: TaggedWords, encoding: Encoding, tokenizer: Tokenizer) -> Iterator[Item]:
         ids, starts = _pieces(len(example.words), encoding, tokenizer.unk_id)
-        for window in spread(len(ids), self.max_length - 2, self.stride):
+        frame = tokenizer.frame
+        for window in spread(len(ids), self.max_length - frame.single.size, self.stride):
             words = range(bisect_left(starts, window.start), bisect_left(starts, window.stop))
             if not words:
                 continue
             first = starts[words.start]  # a window begins with a word, not in the midst of one
-            rows = [1 + starts[word] - first for word in words]
+            rows = [len(frame.single.before.ids) + starts[word] - first for word in words]
             yield Item(
                 number,
-                (Window(*tokenizer.joined(ids[first : window.stop]), rows),),
+                (Window(*frame.joined(ids[first : window.stop]), rows),),
                 target=self._target(example, words),
                 weight=1 if self._has_crf else len(rows),
                 spans=tuple((word, word + 1) for word in words),
@@ -128,11 +129,11 @@ class Tag(Task[TaggedWords]):
         numbers = {label: number for number, label in enumerate(self.labels)}
         return tuple(numbers[tag] for tag in tags) if numbers.keys() >= set(tags) else ()
 
-    def model(self, encoder: Bert) -> nn.Module:
+    def model(self, encoder: Encoder) -> nn.Module:
         """A linear layer over the encoder, with a BiLSTM below it or a CRF above it where asked for."""
         size = len(self.labels)
         shape = (self.lstm_width, self.lstm_layers, self.combine)
-        tagger = BertForTagging(encoder, size, self.head, self.features, *shape)
+        tagger = Tagger(encoder, size, self.head, self.features, *shape)
         if self._has_crf and self.finds_entities:
             tagger.crf = Crf(size, *bio_transitions(self.labels))
         return tagger
@@ -219,8 +220,8 @@ class Tag(Task[TaggedWords]):
 
     @property
     def architecture(self) -> str | None:  # type: ignore[override]
-        """Hugging Face's name of such a model, which it has for a linear layer over the last states only."""
-        return "BertForTokenClassification" if self.head == "linear" and not self.features else None
+        """Hugging Face has such a class for a linear layer over the last states only."""
+        return "TokenClassification" if self.head == "linear" and not self.features else None
 
     @property
     def finds_entities(self) -> bool:
@@ -233,7 +234,7 @@ class Tag(Task[TaggedWords]):
 
 
 def _crf_of(model: nn.Module) -> Crf | None:
-    assert isinstance(model, BertForTagging)
+    assert isinstance(model, Tagger)
     return model.crf
 
 

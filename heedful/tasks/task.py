@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from heedful.data.labelled import Columns, Dataset
-from heedful.models.bert import Bert
+from heedful.models.encoder import Encoder
 from heedful.text.tokenizer import Tokenizer
 
 E = TypeVar("E")
@@ -70,7 +70,7 @@ class Task(ABC, Generic[E]):
     best: ClassVar[str]  # the score that decides which checkpoint is kept
     scores: ClassVar[tuple[str, ...]] = ()  # the names `score` can give, if they are known beforehand
     errors: ClassVar[tuple[str, ...]] = ()  # those of them of which less is better
-    architecture: ClassVar[str | None] = None  # Hugging Face's name of such a model, where there is one
+    architecture: ClassVar[str | None] = None  # what Hugging Face's class of such a model is for, where there is one
 
     max_length: int = 128  # tokens of a window
     stride: int = 0  # how far a window moves on in a text that is too long
@@ -99,7 +99,7 @@ class Task(ABC, Generic[E]):
         """The items of the examples, in their order; a text that is too long gives several."""
 
     @abstractmethod
-    def model(self, encoder: Bert) -> nn.Module:
+    def model(self, encoder: Encoder) -> nn.Module:
         """The encoder with a head: called with a `Selection` of R rows, it gives outputs (R, K)."""
 
     @abstractmethod

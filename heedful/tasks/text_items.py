@@ -1,4 +1,4 @@
-"""Texts and pairs as items whose [CLS] is looked at, which classification and regression share."""
+"""Texts and pairs as items of which the row that sums them up is looked at, for classification and regression."""
 
 from __future__ import annotations
 
@@ -15,16 +15,15 @@ from heedful.data.text_rows import read_text_rows
 from heedful.errors import HeedfulError
 from heedful.tasks.task import Item, Task, Window
 from heedful.tasks.windows import spread
+from heedful.text.frame import Frame
 from heedful.text.tokenizer import Tokenizer, was_truncated
-
-CLS_ROW = [0]
 
 
 @dataclass(frozen=True)
 class TextTask(Task[TextRow]):
-    """A task about texts or pairs of texts, from the state of [CLS]."""
+    """A task about texts or pairs of texts, from the state that sums them up."""
 
-    architecture: ClassVar[str | None] = "BertForSequenceClassification"
+    architecture: ClassVar[str | None] = "SequenceClassification"
 
     features: tuple[int, ...] = ()  # layers of a frozen encoder to look at, instead of training it
 
@@ -57,9 +56,14 @@ def text_items(
     texts: Any = [(row.text, row.pair) for row in rows] if pairs else [row.text for row in rows]
     encodings = tokenizer.encode_batch(texts, max_length, offsets=False)
     return [
-        Item(number, (Window(encoding.ids, encoding.type_ids, CLS_ROW),), target(row), cut=was_truncated(encoding))
+        Item(number, (summed_up(encoding.ids, encoding.type_ids, tokenizer),), target(row), cut=was_truncated(encoding))
         for number, (row, encoding) in enumerate(zip(rows, encodings, strict=True))
     ]
+
+
+def summed_up(ids: list[int], segments: list[int], tokenizer: Tokenizer) -> Window:
+    """A window of which only the row that sums it up is looked at."""
+    return Window(ids, segments, [tokenizer.frame.summary_row(len(ids))])
 
 
 def mean_outputs(examples: int, items: Sequence[Item], outputs: Sequence[Sequence[Tensor]]) -> Tensor:
@@ -86,12 +90,12 @@ def row_of(given: Any) -> TextRow:
     raise HeedfulError(what, remedy='give a text, a pair of texts, or {"text": …, "pair": …}')
 
 
-def first_side(first: list[int], second: int, max_length: int) -> list[int]:
+def first_side(first: list[int], second: int, max_length: int, frame: Frame) -> list[int]:
     """The first side of a pair in front of windows over `second` tokens: whole if both fit, else half a window of it.
 
     Where the second side is short, the first has all the room that it leaves.
     """
-    return first[: max(max_length // 2, max_length - 3 - second)]
+    return first[: max(max_length // 2, max_length - frame.pair.size - second)]
 
 
 def _are_pairs(rows: Sequence[TextRow]) -> bool:
@@ -106,11 +110,12 @@ def _are_pairs(rows: Sequence[TextRow]) -> bool:
 
 def _windows(row: TextRow, tokenizer: Tokenizer, max_length: int, stride: int) -> Iterator[tuple[Window, bool]]:
     """All of a text in windows, or of the second text of a pair, each with the first before it; and is that cut?"""
+    frame = tokenizer.frame
     moving = tokenizer.pieces([row.text if row.pair is None else row.pair])[0].ids
     whole = [] if row.pair is None else tokenizer.pieces([row.text])[0].ids
-    first = first_side(whole, len(moving), max_length)
-    room = max_length - 2 if row.pair is None else max_length - len(first) - 3
+    first = first_side(whole, len(moving), max_length, frame)
+    room = max_length - (frame.single.size if row.pair is None else frame.pair.size + len(first))
     for window in spread(len(moving), room, min(stride, room)):
         part = moving[window.start : window.stop]
-        joined = tokenizer.joined(part) if row.pair is None else tokenizer.joined(first, part)
-        yield Window(*joined, CLS_ROW), len(first) < len(whole)
+        joined = frame.joined(part) if row.pair is None else frame.joined(first, part)
+        yield summed_up(*joined, tokenizer), len(first) < len(whole)

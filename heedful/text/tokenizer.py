@@ -19,6 +19,7 @@ from tokenizers import Encoding
 from heedful.errors import HeedfulError
 from heedful.text import tokenizer_folder
 from heedful.text.bert_pipeline import SPECIAL_TOKENS
+from heedful.text.frame import Frame, SummaryRow
 
 # Past this many characters for each token that may stay, a side of a pair is shortened before it is encoded with the
 # other: the library builds every combination of the cut-off parts of the two sides.
@@ -33,12 +34,15 @@ class Tokenizer:
         library: tokenizers.Tokenizer,
         special_tokens: Mapping[str, str] = SPECIAL_TOKENS,
         model_max_length: int | None = None,
+        summary: SummaryRow = "first",
     ) -> None:
+        """`summary` is the row that sums a text up for the model that this tokenizer belongs to."""
         library.no_truncation()
         library.no_padding()
         self.library = library
         self.special_tokens = dict(special_tokens)
         self.model_max_length = model_max_length
+        self.summary: SummaryRow = summary
         self._cutting = lru_cache(maxsize=8)(partial(_cutting_copy, library))
 
     @classmethod
@@ -97,12 +101,14 @@ class Tokenizer:
         except TypeError:
             raise _bad_input([word for words in inputs for word in words], "word") from None
 
-    def joined(self, first: Sequence[int], second: Sequence[int] | None = None) -> tuple[list[int], list[int]]:
-        """`[CLS] first [SEP]` or `[CLS] first [SEP] second [SEP]`, as ids and segments."""
-        ids, segments = [self.cls_id, *first, self.sep_id], [0] * (len(first) + 2)
-        if second is None:
-            return ids, segments
-        return [*ids, *second, self.sep_id], [*segments, *[1] * (len(second) + 1)]
+    def summed_up_by(self, summary: SummaryRow) -> Tokenizer:
+        """The same tokenizer for a model in which the first or the last row sums a text up."""
+        return Tokenizer(self.library, self.special_tokens, self.model_max_length, summary)
+
+    @cached_property
+    def frame(self) -> Frame:
+        """What this tokenizer puts around texts, such as `[CLS] first [SEP] second [SEP]`."""
+        return Frame.of(self.library, self.summary)
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of `ids`, special tokens left out."""
@@ -152,6 +158,14 @@ class Tokenizer:
     def mask_id(self) -> int:
         """The id of the token that stands for a hidden one."""
         return self._special_id("mask")
+
+    def require(self, roles: Sequence[str], purpose: str, where: object = None) -> None:
+        """Refuse to go on without the special tokens of these roles, which `purpose` needs."""
+        missing = [role for role in roles if self.id_of(self.special_tokens.get(role, "")) is None]
+        if missing:
+            names = ", ".join(self.special_tokens.get(role, role) for role in missing)
+            remedy = "train one with `heedful tokenizer train`, or use BERT's"
+            raise HeedfulError(f"the tokenizer has no {names}, which {purpose} needs", where=where, remedy=remedy)
 
     def _special_id(self, role: str) -> int:
         token = self.special_tokens.get(role)

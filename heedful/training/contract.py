@@ -42,5 +42,5 @@ class Source(Protocol):
 class Objective(Protocol):
     """What is to become small."""
 
-    def __call__(self, model: nn.Module, portion: Any) -> Mapping[str, Tensor]:
+    def __call__(self, model: nn.Module, portion: Any, /) -> Mapping[str, Tensor]:
         """The sum of each loss over the portion, named as in its counts; it moves the portion to the model's device."""

@@ -9,8 +9,8 @@ import torch
 import transformers
 from safetensors.torch import load_file
 
-from heedful.checkpoints.bert_folder import load_bert, load_bert_for_pretraining, save_bert
 from heedful.checkpoints.bert_names import BERT_NAMES
+from heedful.checkpoints.encoder_folder import load_encoder, load_for_pretraining, save_model
 from heedful.checkpoints.folder import read_folder
 from heedful.checkpoints.weights import take_apart
 from heedful.errors import HeedfulError
@@ -45,19 +45,19 @@ def encoder_only(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
 )
 def test_a_foreign_encoder_is_read_tensor_by_tensor(foreign: Foreign, name: str) -> None:
     folder = foreign(name)
-    model = load_bert(read_folder(folder))
+    model = load_encoder(read_folder(folder))
     assert_same(take_apart(model, BERT_NAMES, "encoder."), encoder_only(on_disk(folder)))
     assert (model.pooler is None) == (name == "BertForMaskedLM")
 
 
 def test_foreign_heads_are_read_tensor_by_tensor(foreign: Foreign) -> None:
     folder = foreign("BertForPreTraining")
-    assert_same(take_apart(load_bert_for_pretraining(read_folder(folder), seed=0), BERT_NAMES), on_disk(folder))
+    assert_same(take_apart(load_for_pretraining(read_folder(folder), seed=0), BERT_NAMES), on_disk(folder))
 
 
 def test_parts_that_are_absent_start_from_the_seed(foreign: Foreign) -> None:
     folder = read_folder(foreign("BertForMaskedLM"))
-    first, again, other = (load_bert_for_pretraining(folder, seed) for seed in (1, 1, 2))
+    first, again, other = (load_for_pretraining(folder, seed) for seed in (1, 1, 2))
     assert torch.equal(first.nsp.weight, again.nsp.weight)
     assert not torch.equal(first.nsp.weight, other.nsp.weight)
     assert torch.equal(first.nsp.bias, torch.zeros(2))
@@ -68,10 +68,10 @@ def test_parts_that_are_absent_start_from_the_seed(foreign: Foreign) -> None:
 def test_shards_and_half_precision(save: Callable[..., Path], tmp_path: Path) -> None:
     folder = save("BertForPreTraining", tmp_path / "shards", max_shard_size="5KB")
     assert len(list(folder.glob("*.safetensors"))) > 2
-    assert_same(take_apart(load_bert_for_pretraining(read_folder(folder), 0), BERT_NAMES), on_disk(folder))
+    assert_same(take_apart(load_for_pretraining(read_folder(folder), 0), BERT_NAMES), on_disk(folder))
     folder = save("BertForPreTraining", tmp_path / "half", half=True)
     assert next(iter(on_disk(folder).values())).dtype == torch.float16
-    assert_same(take_apart(load_bert_for_pretraining(read_folder(folder), 0), BERT_NAMES), on_disk(folder))
+    assert_same(take_apart(load_for_pretraining(read_folder(folder), 0), BERT_NAMES), on_disk(folder))
     assert any("F16" in note for note in read_folder(folder).notes)
 
 
@@ -81,9 +81,9 @@ def test_what_is_written_here_loads_there_and_back(
     foreign: Foreign, tmp_path: Path, name: str, max_shard_bytes: int | None
 ) -> None:
     folder = read_folder(foreign(name))
-    model = load_bert(folder) if name == "BertModel" else load_bert_for_pretraining(folder, 0)
+    model = load_encoder(folder) if name == "BertModel" else load_for_pretraining(folder, 0)
     copy = tmp_path / "copy"
-    save_bert(model, copy, folder.tokenizer, foreign=folder.config, max_shard_bytes=max_shard_bytes)
+    save_model(model, copy, folder.tokenizer, foreign=folder.config, max_shard_bytes=max_shard_bytes)
     assert (copy / "model.safetensors.index.json").exists() == (max_shard_bytes is not None)
     theirs, info = getattr(transformers, name).from_pretrained(copy, output_loading_info=True)
     assert {key: set(info[key]) for key in CLEAN} == CLEAN
@@ -98,10 +98,10 @@ def test_a_model_made_here_comes_back_bit_for_bit(tmp_path: Path) -> None:
     config = BertConfig(vocab_size=30, hidden_size=8, num_hidden_layers=11, num_attention_heads=2, intermediate_size=12)
     model = BertForPretraining(config)
     initialise(model, config, seed=3)
-    save_bert(model, tmp_path / "m", None)
+    save_model(model, tmp_path / "m", None)
     folder = read_folder(tmp_path / "m")
     assert folder.model_config == config
-    again = load_bert_for_pretraining(folder, seed=0)
+    again = load_for_pretraining(folder, seed=0)
     assert_same(again.state_dict(), model.state_dict())
     assert not again.training
     assert all(parameter.requires_grad for parameter in again.parameters())
@@ -113,26 +113,26 @@ def test_unknown_config_keys_are_written_back(foreign: Foreign, tmp_path: Path) 
     (path / "config.json").write_text(json.dumps(config | {"flavour": "wild 野"}))
     folder = read_folder(path)
     assert "unknown config keys, kept: flavour" in folder.notes
-    save_bert(load_bert(folder), tmp_path / "copy", folder.tokenizer, foreign=folder.config)
+    save_model(load_encoder(folder), tmp_path / "copy", folder.tokenizer, foreign=folder.config)
     assert read_folder(tmp_path / "copy").config["flavour"] == "wild 野"
 
 
 def test_weights_are_as_readable_as_the_config(foreign: Foreign, tmp_path: Path) -> None:
-    save_bert(load_bert(read_folder(foreign("BertModel"))), tmp_path / "m", None)
+    save_model(load_encoder(read_folder(foreign("BertModel"))), tmp_path / "m", None)
     modes = {path.stat().st_mode for path in (tmp_path / "m").iterdir()}
     assert len(modes) == 1
 
 
 def test_saving_never_replaces_what_is_not_a_model(foreign: Foreign, tmp_path: Path) -> None:
     folder = read_folder(foreign("BertModel"))
-    model = load_bert(folder)
+    model = load_encoder(folder)
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "thesis.txt").write_text("years of work")
     with pytest.raises(HeedfulError, match="not a model"):
-        save_bert(model, tmp_path / "home", None, overwrite=True)
+        save_model(model, tmp_path / "home", None, overwrite=True)
     with pytest.raises(HeedfulError, match="not empty"):
-        save_bert(model, folder.path, None)
-    save_bert(model, folder.path, None, overwrite=True)
+        save_model(model, folder.path, None)
+    save_model(model, folder.path, None, overwrite=True)
     assert read_folder(folder.path).tokenizer is None
     assert (tmp_path / "home" / "thesis.txt").read_text() == "years of work"
 
@@ -141,5 +141,5 @@ def test_saving_refuses_a_tokenizer_with_too_many_pieces(foreign: Foreign, tmp_p
     tokenizer = read_folder(foreign("BertModel")).tokenizer
     config = BertConfig(vocab_size=20, hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=12)
     with pytest.raises(HeedfulError, match="21 pieces"):
-        save_bert(Bert(config), tmp_path / "m", tokenizer)
+        save_model(Bert(config), tmp_path / "m", tokenizer)
     assert not (tmp_path / "m").exists()

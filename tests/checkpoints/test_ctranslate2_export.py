@@ -16,7 +16,7 @@ from heedful.decoding import Beam, Hypothesis, Sampling
 from heedful.errors import HeedfulError
 from heedful.inference.load import load_translator
 from heedful.models.bert import BertConfig
-from heedful.models.transformer import Transformer, TransformerConfig, with_bert
+from heedful.models.transformer import Transformer, TransformerConfig, with_encoder
 from heedful.tasks.translate_search import search
 from heedful.text.sides import Symbols
 
@@ -131,7 +131,7 @@ def test_what_has_no_place_there_is_refused(tiny_translators: dict[str, Path], t
         export_ctranslate2(recurrent, tmp_path / "a")
     size = recurrent.sides.source.vocab_size
     bert = BertConfig(size, 32, 1, 2, 48)
-    config = with_bert(TransformerConfig(size, size, True, 1, 1, 32, 2, 48), bert)
+    config = with_encoder(TransformerConfig(size, size, True, 1, 1, 32, 2, 48), bert)
     with pytest.raises(HeedfulError, match="BERT"):
         export_ctranslate2(
             TranslationFolder(tmp_path, Transformer(config).eval(), recurrent.sides, ("a", "b")), tmp_path / "a"

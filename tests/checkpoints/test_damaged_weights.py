@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from heedful.checkpoints.bert_folder import load_bert_for_pretraining
+from heedful.checkpoints.encoder_folder import load_for_pretraining
 from heedful.checkpoints.folder import read_folder
 from heedful.errors import HeedfulError
 
@@ -22,7 +22,7 @@ def sound(save: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory) -
 
 def refused_or_same(folder: Path, whole: dict[str, torch.Tensor]) -> bool:
     try:
-        state = load_bert_for_pretraining(read_folder(folder), seed=0).state_dict()
+        state = load_for_pretraining(read_folder(folder), seed=0).state_dict()
     except HeedfulError as error:
         assert error.where and error.remedy
         return True
@@ -31,7 +31,7 @@ def refused_or_same(folder: Path, whole: dict[str, torch.Tensor]) -> bool:
 
 
 def test_a_truncated_file_is_always_refused(sound: Path, tmp_path: Path) -> None:
-    whole = load_bert_for_pretraining(read_folder(sound), seed=0).state_dict()
+    whole = load_for_pretraining(read_folder(sound), seed=0).state_dict()
     folder = Path(shutil.copytree(sound, tmp_path / "model"))
     content = (sound / "model.safetensors").read_bytes()
     rng = random.Random(0)
@@ -42,7 +42,7 @@ def test_a_truncated_file_is_always_refused(sound: Path, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("file", ["model.safetensors", "config.json"])
 def test_a_flipped_byte_is_refused_or_harmless(sound: Path, tmp_path: Path, file: str) -> None:
-    whole = load_bert_for_pretraining(read_folder(sound), seed=0).state_dict()
+    whole = load_for_pretraining(read_folder(sound), seed=0).state_dict()
     folder = Path(shutil.copytree(sound, tmp_path / "model"))
     content = (sound / file).read_bytes()
     header = 8 + int.from_bytes(content[:8], "little") if file == "model.safetensors" else len(content)

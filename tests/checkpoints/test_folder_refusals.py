@@ -12,7 +12,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from heedful.checkpoints.bert_folder import load_bert, load_bert_for_pretraining, save_bert
+from heedful.checkpoints.encoder_folder import load_encoder, load_for_pretraining, save_model
 from heedful.checkpoints.folder import ModelFolder, read_folder
 from heedful.errors import HeedfulError
 from heedful.text.tokenizer import Tokenizer
@@ -171,8 +171,8 @@ ACCEPTED: dict[str, tuple[Change, str]] = {
 
 def load(folder: Path) -> ModelFolder:
     read = read_folder(folder)
-    load_bert(read)
-    load_bert_for_pretraining(read, seed=0)
+    load_encoder(read)
+    load_for_pretraining(read, seed=0)
     return read
 
 
@@ -191,11 +191,11 @@ def test_refused(foreign: Callable[[str], Path], case: str) -> None:
 def test_accepted_and_named(foreign: Callable[[str], Path], case: str) -> None:
     change, note = ACCEPTED[case]
     folder = foreign("BertForPreTraining")
-    whole = load_bert(read_folder(folder)).state_dict()
+    whole = load_encoder(read_folder(folder)).state_dict()
     change(folder)
     read = load(folder)
     assert any(note in line for line in read.notes) or not note
-    for name, tensor in load_bert(read).state_dict().items():
+    for name, tensor in load_encoder(read).state_dict().items():
         assert torch.equal(tensor, whole[name])
 
 
@@ -221,7 +221,7 @@ def test_a_tokenizer_that_is_far_too_small_is_that_of_another_model(foreign: Cal
 
 def test_a_folder_of_ours_says_that_spare_rows_are_meant(foreign: Callable[[str], Path], tmp_path: Path) -> None:
     folder = read_folder(pad(foreign("BertForPreTraining"), 400), force=True)
-    save_bert(load_bert(folder), tmp_path / "ours", folder.tokenizer, foreign=folder.config)
+    save_model(load_encoder(folder), tmp_path / "ours", folder.tokenizer, foreign=folder.config)
     ours = read_folder(tmp_path / "ours")
     assert ours.config["tokenizer_pieces"] == 21 and not any("unknown" in note for note in ours.notes)
     from transformers import AutoModel

@@ -11,7 +11,7 @@ import torch
 import transformers
 from safetensors.torch import load_file
 
-from heedful.checkpoints.bert_folder import load_bert, load_bert_for_pretraining, save_bert
+from heedful.checkpoints.encoder_folder import load_encoder, load_for_pretraining, save_model
 from heedful.checkpoints.folder import read_folder
 from heedful.checkpoints.grown import grown_config, load_grown
 from heedful.data.batching import flat_batch
@@ -41,7 +41,7 @@ def padded(tiny_tokenizer: Tokenizer, tmp_path: Path) -> Callable[[int], Path]:
         with torch.no_grad():
             for parameter in model.parameters():
                 parameter.normal_(0.0, 0.3, generator=rng)
-        save_bert(model, tmp_path / "padded", tiny_tokenizer)
+        save_model(model, tmp_path / "padded", tiny_tokenizer)
         return tmp_path / "padded"
 
     return make
@@ -57,7 +57,7 @@ def test_new_rows_are_the_means_of_the_old_pieces(
     tiny_folder: Path, tiny_tokenizer: Tokenizer, wider: Tokenizer
 ) -> None:
     folder, size = read_folder(tiny_folder), tiny_tokenizer.vocab_size
-    old, new = load_bert_for_pretraining(folder, 0), load_grown(folder, wider, 0)
+    old, new = load_for_pretraining(folder, 0), load_grown(folder, wider, 0)
     assert new.encoder.config == grown_config(folder, wider)
     assert new.encoder.config.vocab_size == wider.vocab_size == size + 3
     before, after = old.state_dict(), new.state_dict()
@@ -75,7 +75,7 @@ def test_old_logits_stay_and_new_ones_are_means(tiny_folder: Path, tiny_tokenize
     batch = flat_batch([tiny_tokenizer.encode("the [MASK] sees a dog").ids])
     old, new = (
         model.mlm_logits(model.encoder(batch).last)
-        for model in (load_bert_for_pretraining(folder, 0), load_grown(folder, wider, 0))
+        for model in (load_for_pretraining(folder, 0), load_grown(folder, wider, 0))
     )
     torch.testing.assert_close(new[:, :size], old)
     for number, word in enumerate(NEW, start=size):
@@ -100,7 +100,7 @@ def test_the_models_own_tokenizer_changes_nothing(padded: Callable[[int], Path],
     folder = read_folder(padded(4))
     assert grown_config(folder, tiny_tokenizer) == folder.model_config
     before, after = (
-        load_bert_for_pretraining(folder, 0).state_dict(),
+        load_for_pretraining(folder, 0).state_dict(),
         load_grown(folder, tiny_tokenizer, 0).state_dict(),
     )
     assert all(torch.equal(after[name], before[name]) for name in before)
@@ -109,7 +109,7 @@ def test_the_models_own_tokenizer_changes_nothing(padded: Callable[[int], Path],
 @torch.no_grad()
 def test_the_saved_model_is_the_same_in_hugging_face(tiny_folder: Path, wider: Tokenizer, tmp_path: Path) -> None:
     ours = load_grown(read_folder(tiny_folder), wider, 0)
-    save_bert(ours, tmp_path / "grown", wider)
+    save_model(ours, tmp_path / "grown", wider)
     theirs, info = transformers.BertForPreTraining.from_pretrained(tmp_path / "grown", output_loading_info=True)
     assert not any(info[key] for key in ("missing_keys", "unexpected_keys", "mismatched_keys"))
     ids = wider.encode("The cat loves unaffordable [MASK]").ids
@@ -123,7 +123,7 @@ def test_the_saved_model_is_the_same_in_hugging_face(tiny_folder: Path, wider: T
 def test_a_bare_encoder_grows_too(
     tiny_folder: Path, wider: Tokenizer, tiny_tokenizer: Tokenizer, tmp_path: Path
 ) -> None:
-    save_bert(load_bert(read_folder(tiny_folder)), tmp_path / "bare", tiny_tokenizer)
+    save_model(load_encoder(read_folder(tiny_folder)), tmp_path / "bare", tiny_tokenizer)
     model = load_grown(read_folder(tmp_path / "bare"), wider, 0)
     torch.testing.assert_close(
         model.encoder.embeddings.token.weight[tiny_tokenizer.vocab_size :].detach(),

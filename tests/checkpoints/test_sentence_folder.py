@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from heedful.checkpoints.bert_folder import load_bert, save_bert
+from heedful.checkpoints.encoder_folder import load_encoder, save_model
 from heedful.checkpoints.folder import read_folder
 from heedful.checkpoints.sentence_transformers import POOLINGS, SentenceSettings
 from heedful.errors import HeedfulError
@@ -135,7 +135,7 @@ def test_an_encoder_in_a_folder_of_its_own(foreign: Foreign, tmp_path: Path) -> 
     kinds = modules("a.Transformer", "a.Pooling")
     kinds[0]["path"] = "0_Transformer"
     folder = read_folder(add(outer, kinds, {"pooling_mode": "max"}))
-    assert load_bert(folder).config.hidden_size == 16
+    assert load_encoder(folder).config.hidden_size == 16
     assert folder.tokenizer is not None
 
 
@@ -146,7 +146,7 @@ def test_settings_come_back_as_they_were_written(
 ) -> None:
     folder = read_folder(foreign("BertModel"))
     settings = SentenceSettings(pooling, normalize)
-    save_bert(load_bert(folder), tmp_path / "copy", folder.tokenizer, sentence=settings, max_length=9)
+    save_model(load_encoder(folder), tmp_path / "copy", folder.tokenizer, sentence=settings, max_length=9)
     again = read_folder(tmp_path / "copy")
     assert (again.sentence, again.max_length) == (settings, 9)
 
@@ -157,7 +157,7 @@ def test_sentence_transformers_reads_what_is_written_here(foreign: Foreign, tmp_
     for pooling in POOLINGS:
         target = tmp_path / pooling
         settings = SentenceSettings(pooling, normalize=True)
-        save_bert(load_bert(folder), target, folder.tokenizer, sentence=settings, max_length=9)
+        save_model(load_encoder(folder), target, folder.tokenizer, sentence=settings, max_length=9)
         model = library.SentenceTransformer(str(target), device="cpu")
         assert model.max_seq_length == 9
         mode = model[1].pooling_mode

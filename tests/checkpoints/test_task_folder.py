@@ -14,13 +14,13 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 import heedful
-from heedful.checkpoints.bert_folder import load_bert
+from heedful.checkpoints.encoder_folder import load_encoder
 from heedful.checkpoints.folder import read_folder
 from heedful.checkpoints.task_folder import load_for_task, read_task, save_for_task, start_for_task
 from heedful.data.batching import flat_batch
 from heedful.errors import HeedfulError
 from heedful.models.bert import Bert
-from heedful.models.heads import BertForAnswering, BertForClassification, BertForTagging
+from heedful.models.heads import SequenceClassifier, SpanFinder, Tagger
 from heedful.nn.crf import Crf, bio_transitions
 from heedful.schema import Selection
 
@@ -33,19 +33,19 @@ BERT = {f"bert.{part}" for part in ("embeddings", "encoder", "pooler")}
 
 
 def bio_tagger(encoder: Bert) -> nn.Module:
-    model = BertForTagging(encoder, 3, "bilstm-crf", (), 6, 2)
+    model = Tagger(encoder, 3, "bilstm-crf", (), 6, 2)
     model.crf = Crf(3, *bio_transitions(BIO))
     return model
 
 
 MODELS: dict[str, Build] = {
-    "classification": lambda encoder: BertForClassification(encoder, 3),
-    "regression": lambda encoder: BertForClassification(encoder, 1),
-    "classification of features": lambda encoder: BertForClassification(encoder, 3, (-1, -2)),
-    "linear tagging": lambda encoder: BertForTagging(encoder, 3),
-    "bilstm tagging": lambda encoder: BertForTagging(encoder, 3, "bilstm", (-1, 1), 6),
+    "classification": lambda encoder: SequenceClassifier(encoder, 3),
+    "regression": lambda encoder: SequenceClassifier(encoder, 1),
+    "classification of features": lambda encoder: SequenceClassifier(encoder, 3, (-1, -2)),
+    "linear tagging": lambda encoder: Tagger(encoder, 3),
+    "bilstm tagging": lambda encoder: Tagger(encoder, 3, "bilstm", (-1, 1), 6),
     "bilstm-crf tagging": bio_tagger,
-    "answering": BertForAnswering,
+    "answering": SpanFinder,
 }
 
 
@@ -78,7 +78,7 @@ def test_a_start_from_a_pretrained_folder(tiny_folder: Path, name: str) -> None:
     notes: list[str] = []
     model = load(tiny_folder, MODELS[name], 1, note=notes.append)
     assert not model.training
-    encoder, pretrained = model.get_submodule("encoder"), load_bert(read_folder(tiny_folder)).state_dict()
+    encoder, pretrained = model.get_submodule("encoder"), load_encoder(read_folder(tiny_folder)).state_dict()
     for parameter, tensor in encoder.state_dict().items():
         assert torch.equal(tensor, pretrained[parameter]), parameter
     heads = {parameter.split(".")[0] for parameter in model.state_dict()} - {"encoder"}
@@ -106,8 +106,8 @@ def test_a_seed_decides_how_a_head_starts(tiny_folder: Path, name: str) -> None:
 def test_new_layers_start_as_bert_does(foreign: Foreign) -> None:
     folder = read_folder(foreign("BertForMaskedLM"))  # which has no pooler
     notes: list[str] = []
-    model = load_for_task(folder, lambda encoder: BertForClassification(encoder, 200), 3, note=notes.append)
-    assert isinstance(model, BertForClassification) and model.encoder.pooler is not None
+    model = load_for_task(folder, lambda encoder: SequenceClassifier(encoder, 200), 3, note=notes.append)
+    assert isinstance(model, SequenceClassifier) and model.encoder.pooler is not None
     assert sorted(note.split(" ")[0] for note in notes) == ["classifier", "encoder.pooler"]
     for layer in (model.classifier, model.encoder.pooler):
         assert layer.weight.std().item() == pytest.approx(0.02, rel=0.15)
@@ -174,7 +174,7 @@ def other_head(tiny_folder: Path, tmp_path: Path, saved: Build, asked: Build) ->
 
 
 def test_another_number_of_labels_starts_afresh(tiny_folder: Path, tmp_path: Path) -> None:
-    asked: Build = lambda encoder: BertForClassification(encoder, 5)  # noqa: E731
+    asked: Build = lambda encoder: SequenceClassifier(encoder, 5)  # noqa: E731
     old, new, notes = other_head(tiny_folder, tmp_path, MODELS["classification"], asked)
     assert len(notes) == 1 and "classifier starts afresh" in notes[0] and "other labels" in notes[0]
     assert same(old.get_submodule("encoder"), new.get_submodule("encoder"))
@@ -183,7 +183,7 @@ def test_another_number_of_labels_starts_afresh(tiny_folder: Path, tmp_path: Pat
 
 @pytest.mark.parametrize(("layers", "width"), [(1, 6), (3, 6), (2, 7)])
 def test_another_bilstm_starts_afresh(tiny_folder: Path, tmp_path: Path, layers: int, width: int) -> None:
-    asked: Build = lambda encoder: BertForTagging(encoder, 3, "bilstm-crf", (), width, layers)  # noqa: E731
+    asked: Build = lambda encoder: Tagger(encoder, 3, "bilstm-crf", (), width, layers)  # noqa: E731
     old, new, notes = other_head(tiny_folder, tmp_path, MODELS["bilstm-crf tagging"], asked)
     afresh = {note.split(" ")[0] for note in notes if "starts afresh" in note}
     assert afresh == ({"lstm"} if width == 6 else {"lstm", "classifier"})
@@ -193,7 +193,7 @@ def test_another_bilstm_starts_afresh(tiny_folder: Path, tmp_path: Path, layers:
 
 
 def test_a_crf_joins_a_linear_tagger(tiny_folder: Path, tmp_path: Path) -> None:
-    asked: Build = lambda encoder: BertForTagging(encoder, 3, "crf")  # noqa: E731
+    asked: Build = lambda encoder: Tagger(encoder, 3, "crf")  # noqa: E731
     old, new, notes = other_head(tiny_folder, tmp_path, MODELS["linear tagging"], asked)
     assert notes == ["classifier is kept as the folder has it", "crf starts afresh: the folder has none"]
     assert same(old.get_submodule("classifier"), new.get_submodule("classifier"))
@@ -227,7 +227,7 @@ def test_a_head_that_fits_is_kept_for_its_own_task_and_labels_only(
 
 def test_the_labels_in_config_json_count_where_there_is_no_task_json(tiny_folder: Path, tmp_path: Path) -> None:
     notes: list[str] = []
-    settings = {"architecture": "BertForSequenceClassification", "labels": ("x", "y", "z")}
+    settings = {"architecture": "SequenceClassification", "labels": ("x", "y", "z")}
     folder = save(stirred(load(tiny_folder, MODELS["classification"])), tmp_path / "m", **settings)
     (folder / "task.json").unlink()
     load(folder, MODELS["classification"], task=LABELLED, note=notes.append)
@@ -264,12 +264,12 @@ def test_a_head_of_ones_own(tiny_folder: Path, tmp_path: Path) -> None:
     assert same(first, again) and not same(first, other)
     folder = save(stirred(first), tmp_path / "m")
     assert same(first, load(folder, Mine, seed=2, complete=True))
-    assert load_bert(read_folder(folder)).pooler is not None
+    assert load_encoder(read_folder(folder)).pooler is not None
 
 
 def test_a_part_that_a_folder_has_no_place_for_is_refused_before_training(tiny_folder: Path) -> None:
     def build(encoder: Bert) -> nn.Module:
-        model = BertForClassification(encoder, 2)
+        model = SequenceClassifier(encoder, 2)
         model.scorer = nn.Linear(3, 2)
         return model
 
@@ -324,10 +324,10 @@ def test_the_task_is_kept_as_it_is(tiny_folder: Path, tmp_path: Path) -> None:
 def test_the_config_says_what_hugging_face_needs_to_know(tiny_folder: Path, tmp_path: Path) -> None:
     model = load(tiny_folder, MODELS["classification"])
     foreign = {"flavour": "野", "id2label": {"0": "old"}, "problem_type": "regression", "architectures": ["Old"]}
-    classifier = "BertForSequenceClassification"
+    classifier = "SequenceClassification"
     folder = save(model, tmp_path / "c", architecture=classifier, labels=("a", "b", "文"), foreign=foreign)
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    assert config["architectures"] == [classifier] and config["flavour"] == "野"
+    assert config["architectures"] == ["BertForSequenceClassification"] and config["flavour"] == "野"
     assert config["id2label"] == {"0": "a", "1": "b", "2": "文"}
     assert config["label2id"] == {"a": 0, "b": 1, "文": 2}
     assert config["problem_type"] == "single_label_classification"

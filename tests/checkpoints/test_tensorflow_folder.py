@@ -12,9 +12,9 @@ import pytest
 import torch
 import transformers
 
-from heedful.checkpoints.bert_config_json import bert_config
+from heedful.checkpoints import bert_family
 from heedful.checkpoints.bert_names import BERT_NAMES
-from heedful.checkpoints.bert_weights import open_bert
+from heedful.checkpoints.folder_weights import open_weights
 from heedful.checkpoints.sorted_table import read_table
 from heedful.checkpoints.tensorflow_folder import config_values
 from heedful.checkpoints.tensorflow_names import ALBERT, BERT, FACTORISED, TensorflowNames, of_optimiser
@@ -70,9 +70,9 @@ def google(foreign: Callable[[str], Path], bundles: ModuleType, tmp_path: Path) 
 
 def test_hidden_states_and_heads_are_those_of_transformers(google: tuple[Path, Path]) -> None:
     theirs, folder = google
-    config = bert_config(config_values(folder), folder)
+    config = bert_family.BERT.config.read(config_values(folder), folder)
     model = BertForPretraining(config).eval()
-    with open_bert(folder, config) as found:
+    with open_weights(folder, bert_family.BERT, config) as found:
         fill(model, found)
     ids = [2, 9, 10, 30, 3]
     with torch.no_grad():
@@ -111,9 +111,9 @@ def test_another_config_is_refused(google: tuple[Path, Path]) -> None:
     _, folder = google
     file = folder / "bert_config.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | {"intermediate_size": 28}))
-    config = bert_config(config_values(folder), folder)
+    config = bert_family.BERT.config.read(config_values(folder), folder)
     with pytest.raises(HeedfulError, match=r"intermediate/dense|intermediate\.dense.*\[24, 16\].*\[28, 16\]") as caught:  # noqa: SIM117
-        with open_bert(folder, config) as found:
+        with open_weights(folder, bert_family.BERT, config) as found:
             fill(BertForPretraining(config), found)
     assert "bert_model.ckpt.data" in str(caught.value.where)
 
@@ -194,7 +194,7 @@ def test_an_index_of_google_without_its_data() -> None:
         open_tensors(folder),
     ):
         pass
-    config = bert_config(config_values(folder), folder)
+    config = bert_family.BERT.config.read(config_values(folder), folder)
     named = {BERT.spelled(key.decode())[0] for key in read_table(folder / "bert_model.ckpt.index") if key}
     assert len(named) == 206 and all(BERT_NAMES.knows(name) for name in named)
     assert config.num_hidden_layers == 12 and config.vocab_size == 21128

@@ -22,7 +22,7 @@ from heedful.data.bitext import lay_out
 from heedful.errors import HeedfulError
 from heedful.models.bert import BertConfig
 from heedful.models.seq2seq import Seq2Seq, Seq2SeqConfig
-from heedful.models.transformer import Transformer, TransformerConfig, with_bert
+from heedful.models.transformer import Transformer, TransformerConfig, with_encoder
 from heedful.text.sides import Sides, learn_sides
 
 JOINT = learn_sides(["the dog runs"], ["der Hund läuft"], 270)
@@ -59,7 +59,7 @@ KINDS: dict[str, Callable[[], tuple[TranslationModel, Sides]]] = {
         JOINT,
     ),
     "BERT": lambda: (
-        Transformer(with_bert(TransformerConfig(*sizes(SEPARATE), share=False, **SHAPE), BERT)),
+        Transformer(with_encoder(TransformerConfig(*sizes(SEPARATE), share=False, **SHAPE), BERT)),
         SEPARATE,
     ),
     "attention": lambda: (Seq2Seq(Seq2SeqConfig(*sizes(JOINT), share=True, embedding_size=8, hidden_size=12)), JOINT),

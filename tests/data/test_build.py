@@ -15,6 +15,7 @@ import pytest
 
 from heedful.data.build import ReadingSettings, build_corpus
 from heedful.data.corpus import Corpus
+from heedful.data.examples import ExampleMaker, Recipe
 from heedful.data.shards import open_shard
 from heedful.data.tokens import TokenSettings
 from heedful.errors import HeedfulError
@@ -208,6 +209,18 @@ def test_held_out_files(text_file, tokenizer, tmp_path):
     assert corpus.held_out.documents == 2 and corpus.held_out.tokens == 8
 
 
+def lacking(special):
+    vocabulary = {piece: i for i, piece in enumerate([*SPECIAL_TOKENS.values(), "a"]) if piece != special}
+    return Tokenizer(wordpiece_tokenizer(vocabulary, lowercase=True))
+
+
+def test_only_what_hides_tokens_needs_a_mask(text_file, tmp_path):
+    corpus = build_corpus((str(text_file),), tmp_path / "c", lacking("[MASK]"))
+    assert corpus.train.tokens
+    with pytest.raises(HeedfulError, match=r"no \[MASK\], which masked language modelling needs"):
+        ExampleMaker(corpus, Recipe())
+
+
 def test_refusals(built, text_file, tokenizer, tmp_path):
     def build(files=(str(text_file),), folder=tmp_path / "c", tokenizer=tokenizer, **options):
         return build_corpus(files, folder, tokenizer, **options)
@@ -215,9 +228,8 @@ def test_refusals(built, text_file, tokenizer, tmp_path):
     with pytest.raises(HeedfulError, match="no such file"):
         build(files=[str(text_file), "nowhere.txt"])
     assert not (tmp_path / "c").exists()
-    vocabulary = {piece: i for i, piece in enumerate([*SPECIAL_TOKENS.values(), "a"]) if piece != "[MASK]"}
-    with pytest.raises(HeedfulError, match=r"no \[MASK\]"):
-        build(tokenizer=Tokenizer(wordpiece_tokenizer(vocabulary, lowercase=True)))
+    with pytest.raises(HeedfulError, match=r"no \[UNK\], which a corpus needs"):
+        build(tokenizer=lacking("[UNK]"))
     with pytest.raises(HeedfulError, match="other settings"):
         build(folder=copied(built, tmp_path), settings=TokenSettings(drop_headings=True))
     (tmp_path / "mine").mkdir()

@@ -9,7 +9,7 @@ import torch
 import transformers
 
 import heedful
-from heedful.checkpoints.bert_folder import load_bert_for_pretraining, save_bert
+from heedful.checkpoints.encoder_folder import load_for_pretraining, save_model
 from heedful.checkpoints.folder import read_folder
 from heedful.errors import HeedfulError
 from heedful.inference.embedder import Embedder
@@ -88,6 +88,6 @@ def test_refusals(lm: MaskedLm, text: str, top: int, message: str) -> None:
 
 def test_a_folder_without_the_head_is_refused(tiny_folder: Path, tmp_path: Path) -> None:
     whole = read_folder(tiny_folder)
-    save_bert(load_bert_for_pretraining(whole, seed=0).encoder, tmp_path / "bare", whole.tokenizer)
+    save_model(load_for_pretraining(whole, seed=0).encoder, tmp_path / "bare", whole.tokenizer)
     with pytest.raises(HeedfulError, match="no MLM head"):
         load_mlm_head(read_folder(tmp_path / "bare"))

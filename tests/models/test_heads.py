@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 import torch
@@ -13,9 +14,9 @@ from heedful.errors import HeedfulError
 from heedful.models.bert import Bert, BertConfig
 from heedful.models.heads import (
     TAGGERS,
-    BertForAnswering,
-    BertForClassification,
-    BertForTagging,
+    SequenceClassifier,
+    SpanFinder,
+    Tagger,
     freeze,
     layer_depth,
     states,
@@ -51,7 +52,7 @@ def side_by_side(encoder: Bert, selection: Selection) -> torch.Tensor:
 
 @torch.no_grad()
 def test_classification_looks_at_the_pooler(encoder: Bert) -> None:
-    model = BertForClassification(encoder, 4).eval()
+    model = SequenceClassifier(encoder, 4).eval()
     first = encoder(BATCH).last[CLS.rows]
     torch.testing.assert_close(model(CLS), model.classifier(encoder.pool(first)))
 
@@ -61,14 +62,14 @@ def test_features_are_layers_side_by_side(encoder: Bert) -> None:
     expected = side_by_side(encoder.eval(), WORDS)
     assert expected.shape == (5, 36)
     torch.testing.assert_close(states(encoder, WORDS, FEATURES), expected)
-    for model in (BertForClassification(encoder, 4, FEATURES), BertForTagging(encoder, 4, features=FEATURES)):
+    for model in (SequenceClassifier(encoder, 4, FEATURES), Tagger(encoder, 4, features=FEATURES)):
         torch.testing.assert_close(model.eval()(WORDS), model.classifier(expected))
 
 
 @torch.no_grad()
 def test_tagging_and_answering_look_at_the_last_states(encoder: Bert) -> None:
     last = encoder.eval()(BATCH).last[WORDS.rows]
-    tagger, answerer = BertForTagging(encoder, 4).eval(), BertForAnswering(encoder).eval()
+    tagger, answerer = Tagger(encoder, 4).eval(), SpanFinder(encoder).eval()
     torch.testing.assert_close(tagger(WORDS), tagger.classifier(last))
     torch.testing.assert_close(answerer(WORDS), answerer.span(last))
     assert answerer(WORDS).shape == (5, 2)
@@ -78,7 +79,7 @@ def test_tagging_and_answering_look_at_the_last_states(encoder: Bert) -> None:
 @pytest.mark.parametrize("head", TAGGERS)
 def test_a_sequence_is_tagged_as_if_alone(encoder: Bert, head: str) -> None:
     torch.manual_seed(1)
-    model = BertForTagging(encoder, 4, head, lstm_width=5, lstm_layers=2).eval()
+    model = Tagger(encoder, 4, head, lstm_width=5, lstm_layers=2).eval()
     assert (model.crf is not None) == head.endswith("crf")
     together = model(WORDS)
     assert together.shape == (5, 4)
@@ -88,7 +89,7 @@ def test_a_sequence_is_tagged_as_if_alone(encoder: Bert, head: str) -> None:
 
 
 def test_a_bilstm_sees_both_sides_within_the_sequence(encoder: Bert) -> None:
-    model = BertForTagging(encoder, 4, "bilstm", lstm_width=5).eval()
+    model = Tagger(encoder, 4, "bilstm", lstm_width=5).eval()
     known = torch.randn(5, 12, generator=torch.Generator().manual_seed(0), requires_grad=True)
     for row, seen in ((1, [1, 2]), (2, [1, 2]), (0, [0])):
         outputs = model(Selection(WORDS.batch, WORDS.rows, WORDS.counts, known))
@@ -97,11 +98,11 @@ def test_a_bilstm_sees_both_sides_within_the_sequence(encoder: Bert) -> None:
 
 
 MODELS: dict[str, tuple[Callable[[Bert], nn.Module], Selection, tuple[int, ...]]] = {
-    "classification": (lambda encoder: BertForClassification(encoder, 4), CLS, ()),
-    "classification of features": (lambda encoder: BertForClassification(encoder, 4, FEATURES), CLS, FEATURES),
-    "tagging": (lambda encoder: BertForTagging(encoder, 4, "bilstm-crf", lstm_width=5), WORDS, ()),
-    "tagging of features": (lambda encoder: BertForTagging(encoder, 4, "bilstm", FEATURES, 5, 2), WORDS, FEATURES),
-    "answering": (BertForAnswering, WORDS, ()),
+    "classification": (lambda encoder: SequenceClassifier(encoder, 4), CLS, ()),
+    "classification of features": (lambda encoder: SequenceClassifier(encoder, 4, FEATURES), CLS, FEATURES),
+    "tagging": (lambda encoder: Tagger(encoder, 4, "bilstm-crf", lstm_width=5), WORDS, ()),
+    "tagging of features": (lambda encoder: Tagger(encoder, 4, "bilstm", FEATURES, 5, 2), WORDS, FEATURES),
+    "answering": (SpanFinder, WORDS, ()),
 }
 
 
@@ -135,7 +136,7 @@ def test_everything_that_is_not_frozen_is_trained(encoder: Bert, name: str) -> N
 
 
 def test_frozen_features_know_no_dropout_and_no_pooler(encoder: Bert) -> None:
-    model = BertForTagging(encoder, 4, features=FEATURES).train()
+    model = Tagger(encoder, 4, features=FEATURES).train()
     once, again = (states(model.encoder, WORDS, FEATURES) for _ in range(2))
     assert torch.equal(once, again) and not once.requires_grad
     assert model.encoder.pooler is None
@@ -144,25 +145,25 @@ def test_frozen_features_know_no_dropout_and_no_pooler(encoder: Bert) -> None:
 
 
 def test_only_classification_keeps_the_pooler(encoder: Bert) -> None:
-    assert BertForClassification(encoder, 2).encoder.pooler is not None
-    assert BertForClassification(encoder, 2, (-1,)).encoder.pooler is None
-    assert BertForTagging(Bert(CONFIG), 2).encoder.pooler is None
-    assert BertForAnswering(Bert(CONFIG)).encoder.pooler is None
+    assert SequenceClassifier(encoder, 2).encoder.pooler is not None
+    assert SequenceClassifier(encoder, 2, (-1,)).encoder.pooler is None
+    assert Tagger(Bert(CONFIG), 2).encoder.pooler is None
+    assert SpanFinder(Bert(CONFIG)).encoder.pooler is None
 
 
 def test_what_is_not_there_is_refused(encoder: Bert) -> None:
     with pytest.raises(HeedfulError, match="no tagging head 'lstm'"):
-        BertForTagging(encoder, 2, "lstm")
+        Tagger(encoder, 2, "lstm")
     with pytest.raises(HeedfulError, match="no layer 4"):
-        BertForTagging(encoder, 2, features=(-1, 4))
+        Tagger(encoder, 2, features=(-1, 4))
     with pytest.raises(HeedfulError, match="no layer -5"):
-        BertForClassification(encoder, 2, (-5,))
+        SequenceClassifier(encoder, 2, (-5,))
 
 
 def test_a_selection_of_nothing(encoder: Bert) -> None:
     nothing = Selection(BATCH, torch.zeros(0, dtype=torch.long), (0, 0, 0))
     for head in TAGGERS:
-        assert BertForTagging(encoder, 4, head, lstm_width=5)(nothing).shape == (0, 4)
+        assert Tagger(encoder, 4, head, lstm_width=5)(nothing).shape == (0, 4)
 
 
 @pytest.mark.parametrize(
@@ -179,7 +180,7 @@ def test_a_selection_of_nothing(encoder: Bert) -> None:
     ],
 )
 def test_the_depth_of_a_parameter(name: str, depth: int) -> None:
-    assert layer_depth(name, 12) == depth
+    assert layer_depth(Bert(replace(CONFIG, num_hidden_layers=12)), name) == depth
 
 
 @pytest.mark.parametrize(
@@ -187,22 +188,22 @@ def test_the_depth_of_a_parameter(name: str, depth: int) -> None:
     [("embeddings", {0}), ("0", {0}), ("2", {0, 1, 2}), ("3", {0, 1, 2, 3}), ("encoder", {0, 1, 2, 3})],
 )
 def test_freezing_from_below(encoder: Bert, what: str, frozen: set[int]) -> None:
-    model = BertForClassification(encoder, 2)
+    model = SequenceClassifier(encoder, 2)
     freeze(model, what)
     depths = {True: set(), False: set()}
     for name, parameter in model.named_parameters():
-        depths[parameter.requires_grad].add(layer_depth(name, 3))
+        depths[parameter.requires_grad].add(layer_depth(encoder, name))
     assert depths == {False: frozen, True: set(range(5)) - frozen}
     before = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
     nn.functional.cross_entropy(model(CLS), torch.tensor([0, 1, 1])).backward()
     torch.optim.SGD(model.parameters(), lr=1.0).step()
     for name, parameter in model.named_parameters():
-        assert torch.equal(parameter, before[name]) == (layer_depth(name, 3) in frozen), name
+        assert torch.equal(parameter, before[name]) == (layer_depth(encoder, name) in frozen), name
 
 
 @pytest.mark.parametrize("what", ["", "all", "4", "-1", "1.5", "Encoder"])
 def test_freezing_something_else_is_refused(encoder: Bert, what: str) -> None:
-    model = BertForClassification(encoder, 2)
+    model = SequenceClassifier(encoder, 2)
     with pytest.raises(HeedfulError, match="cannot freeze") as caught:
         freeze(model, what)
     assert "0 to 3" in str(caught.value.remedy)

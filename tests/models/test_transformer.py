@@ -20,7 +20,7 @@ from heedful.models.transformer import (
     TransformerConfig,
     initialise_transformer,
     sized,
-    with_bert,
+    with_encoder,
 )
 from heedful.nn.attention import padding_visible
 from heedful.nn.packed_linear import can_pack
@@ -322,7 +322,7 @@ def test_sharing_is_one_table() -> None:
 @pytest.mark.skipif(not can_pack(), reason="needs oneDNN: it packs the weights")
 @pytest.mark.parametrize("bert", [False, True])
 def test_a_packed_model_says_the_same(bert: bool) -> None:
-    model = randomised(with_bert(CONFIG, BERT) if bert else CONFIG)
+    model = randomised(with_encoder(CONFIG, BERT) if bert else CONFIG)
     with torch.inference_mode():
         expected = model.logits(model(bitext()))
         model.pack()
@@ -331,7 +331,7 @@ def test_a_packed_model_says_the_same(bert: bool) -> None:
 
 
 def test_a_bert_can_be_the_encoder() -> None:
-    config = with_bert(CONFIG, BERT)
+    config = with_encoder(CONFIG, BERT)
     bert = Bert(BERT).eval()
     model = Transformer(config, bert).eval()
     before = {name: tensor.clone() for name, tensor in bert.state_dict().items()}
@@ -348,14 +348,14 @@ def test_a_bert_can_be_the_encoder() -> None:
 
 def test_a_bert_of_another_shape_is_refused() -> None:
     with pytest.raises(HeedfulError, match="shape"):
-        Transformer(with_bert(CONFIG, BERT), Bert(replace(BERT, num_hidden_layers=1)))
+        Transformer(with_encoder(CONFIG, BERT), Bert(replace(BERT, num_hidden_layers=1)))
     with pytest.raises(HeedfulError, match="shape"):
         Transformer(CONFIG, Bert(BERT))
-    with pytest.raises(HeedfulError, match="with_bert"):
-        replace(with_bert(CONFIG, BERT), encoder_layers=2)
+    with pytest.raises(HeedfulError, match="with_encoder"):
+        replace(with_encoder(CONFIG, BERT), encoder_layers=2)
 
 
-@pytest.mark.parametrize("config", [CONFIG, replace(CONFIG, pre_norm=True), with_bert(CONFIG, BERT)])
+@pytest.mark.parametrize("config", [CONFIG, replace(CONFIG, pre_norm=True), with_encoder(CONFIG, BERT)])
 def test_a_config_is_a_mapping_and_back(config: TransformerConfig) -> None:
     assert from_mapping(TransformerConfig, to_mapping(config), "here") == config
 
@@ -381,14 +381,14 @@ def test_impossible_shapes_are_refused(changes: dict[str, object], message: str)
 def test_what_is_longer_than_the_model_is_refused() -> None:
     model = randomised(CONFIG)
     long = [2, *[7] * 19, 3]
-    with pytest.raises(HeedfulError, match="21 tokens are more than the 20"):
+    with pytest.raises(HeedfulError, match="21 tokens are more than the model's 20"):
         model.encode(flat_batch([long]))
     with pytest.raises(HeedfulError, match="21 tokens"):
         model(bitext([[2, 3]], [[*long, 3]]))
     with pytest.raises(HeedfulError, match="21 symbols"):
         model.start(model.encode(flat_batch([[2, 3]])), beam=1, longest=21)
-    with pytest.raises(HeedfulError, match="10 tokens are more than the 9"):
-        randomised(with_bert(CONFIG, BERT)).encode(flat_batch([[2] * 10]))
+    with pytest.raises(HeedfulError, match="10 tokens are more than the model's 9"):
+        randomised(with_encoder(CONFIG, BERT)).encode(flat_batch([[2] * 10]))
 
 
 def test_a_seed_decides_the_start() -> None:

@@ -6,7 +6,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from heedful.nn.attention import attend, causal_visible, mix, padding_visible
+from heedful.data.batching import groups_of
+from heedful.nn.attention import MultiHeadSelfAttention, attend, causal_visible, mix, padding_visible
 
 
 def random_qkv(*shape: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -58,10 +59,14 @@ def test_the_future_does_not_reach_the_past() -> None:
 
 @pytest.mark.processor
 @pytest.mark.parametrize("visible", [None, causal_visible(7)])
+@pytest.mark.parametrize("by_name", [False, True])
 @pytest.mark.parametrize(("kind", "error"), [(torch.float32, 1e-6), (torch.bfloat16, 0.03)])
-def test_the_fast_way_is_the_written_one(visible: torch.Tensor | None, kind: torch.dtype, error: float) -> None:
+def test_the_fast_way_is_the_written_one(
+    visible: torch.Tensor | None, by_name: bool, kind: torch.dtype, error: float
+) -> None:
     found, right = ([x.clone().requires_grad_() for x in random_qkv(3, 2, 7, 8)] for _ in range(2))
-    rounded = mix(*(x.to(kind) for x in found), visible)
+    said = {"causal": visible is not None} if by_name else {"visible": visible}
+    rounded = mix(*(x.to(kind) for x in found), **said)
     exact = attend(*right, visible)[0]
     assert rounded.dtype == kind
     torch.testing.assert_close(rounded.float(), exact, atol=error, rtol=error)
@@ -69,3 +74,19 @@ def test_the_fast_way_is_the_written_one(visible: torch.Tensor | None, kind: tor
     exact.square().sum().backward()
     for mine, own in zip(found, right, strict=True):
         torch.testing.assert_close(mine.grad, own.grad, atol=error * 3, rtol=error * 3)
+
+
+def test_a_causal_layer_lets_no_future_through_with_or_without_dropout() -> None:
+    x, groups = torch.randn(10, 12), groups_of([5, 5])
+    for dropout in (0.0, 0.4):
+        layer = MultiHeadSelfAttention(12, 3, dropout, causal=True).train()
+        changed = x.clone()
+        changed[3:5] += 1.0
+        outputs = []
+        for rows in (x, changed):
+            torch.manual_seed(0)
+            outputs.append(layer(rows, groups))
+        before, after = outputs
+        assert torch.equal(before[:3], after[:3]) and torch.equal(before[5:], after[5:])
+        assert not torch.equal(before[3:5], after[3:5])
+        assert not torch.stack(layer.weights(x, groups)).triu(1).any()

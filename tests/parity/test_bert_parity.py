@@ -10,7 +10,7 @@ import torch
 import transformers
 from torch.nn.utils.rnn import pad_sequence
 
-from heedful.checkpoints.bert_folder import load_bert, load_bert_for_pretraining
+from heedful.checkpoints.encoder_folder import load_encoder, load_for_pretraining
 from heedful.checkpoints.folder import read_folder
 from heedful.data.batching import flat_batch
 from heedful.models.bert import Bert, BertForPretraining
@@ -51,7 +51,7 @@ def folder(theirs: transformers.BertForPreTraining, tmp_path_factory: pytest.Tem
 
 @pytest.fixture(scope="module")
 def ours(folder: Path) -> BertForPretraining:
-    return load_bert_for_pretraining(read_folder(folder), seed=0)
+    return load_for_pretraining(read_folder(folder), seed=0)
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +111,7 @@ def test_every_layer_and_every_map(
 def test_every_layer_and_every_map_of_a_packed_encoder(
     folder: Path, batch: Batch, expected: transformers.utils.ModelOutput
 ) -> None:
-    encoder = load_bert(read_folder(folder))
+    encoder = load_encoder(read_folder(folder))
     encoder.pack()
     assert_same_states(encoder, batch, expected)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import asdict
 from itertools import accumulate
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 import torch
 import transformers
 
-from heedful.checkpoints.bert_folder import load_bert, load_bert_for_pretraining, save_bert
+from heedful.checkpoints.encoder_folder import load_encoder, load_for_pretraining, save_model
 from heedful.checkpoints.folder import read_folder
 from heedful.models.bert import BertConfig, BertForPretraining, initialise
 from heedful.schema import Batch, Group
@@ -73,7 +74,7 @@ def assert_same_logits(ours: BertForPretraining, theirs: transformers.BertForPre
 def test_a_folder_written_here_gives_the_same_logits_there(tmp_path: Path) -> None:
     model = BertForPretraining(CONFIG)
     initialise(model, CONFIG, seed=5)
-    save_bert(model, tmp_path / "ours", None)
+    save_model(model, tmp_path / "ours", None)
     theirs, info = transformers.BertForPreTraining.from_pretrained(tmp_path / "ours", output_loading_info=True)
     assert not info["missing_keys"] and not info["unexpected_keys"] and not info["mismatched_keys"]
     assert_same_logits(model.eval(), theirs)
@@ -82,12 +83,11 @@ def test_a_folder_written_here_gives_the_same_logits_there(tmp_path: Path) -> No
 @pytest.mark.parametrize("shard", ["5KB", "1GB"])
 def test_a_folder_written_there_gives_the_same_logits_here(tmp_path: Path, shard: str) -> None:
     torch.manual_seed(1)
-    fields = {name: getattr(CONFIG, name) for name in CONFIG.__dataclass_fields__}
-    theirs = transformers.BertForPreTraining(transformers.BertConfig(**fields))
+    theirs = transformers.BertForPreTraining(transformers.BertConfig(**asdict(CONFIG)))
     for parameter in theirs.parameters():
         torch.nn.init.normal_(parameter, std=0.2)
     theirs.save_pretrained(tmp_path / "theirs", max_shard_size=shard)
-    assert_same_logits(load_bert_for_pretraining(read_folder(tmp_path / "theirs"), seed=0), theirs)
+    assert_same_logits(load_for_pretraining(read_folder(tmp_path / "theirs"), seed=0), theirs)
 
 
 def minilm() -> Path:
@@ -97,7 +97,7 @@ def minilm() -> Path:
 
 @torch.no_grad()
 def assert_same_states(folder: Path) -> None:
-    ours = load_bert(read_folder(folder))
+    ours = load_encoder(read_folder(folder))
     theirs = transformers.BertModel.from_pretrained(folder, dtype=torch.float32).eval()
     batch = random_batch(ours.config.vocab_size)
     expected = theirs(**padded(batch))
@@ -119,13 +119,13 @@ def test_m3e_gives_the_same_states() -> None:
 
 def test_minilm_comes_back_from_here_unchanged(tmp_path: Path) -> None:
     folder = read_folder(minilm())
-    model = load_bert(folder)
-    save_bert(
+    model = load_encoder(folder)
+    save_model(
         model, tmp_path / "copy", folder.tokenizer, foreign=folder.config, sentence=folder.sentence, max_length=256
     )
     again = read_folder(tmp_path / "copy")
     assert (again.sentence, again.max_length) == (folder.sentence, folder.max_length)
-    ours, copied = model.state_dict(), load_bert(again).state_dict()
+    ours, copied = model.state_dict(), load_encoder(again).state_dict()
     assert ours.keys() == copied.keys()
     assert all(torch.equal(tensor, copied[name]) for name, tensor in ours.items())
     _, info = transformers.BertModel.from_pretrained(tmp_path / "copy", output_loading_info=True)

@@ -13,12 +13,12 @@ import transformers
 from torch import nn
 from torch.nn.utils.rnn import pad_sequence
 
-from heedful.checkpoints.bert_folder import save_bert
+from heedful.checkpoints.encoder_folder import save_model
 from heedful.checkpoints.folder import read_folder
 from heedful.checkpoints.task_folder import load_for_task, read_task, save_for_task
 from heedful.data.batching import flat_batch
 from heedful.models.bert import Bert, BertConfig, BertForPretraining
-from heedful.models.heads import BertForAnswering, BertForClassification, BertForTagging
+from heedful.models.heads import SequenceClassifier, SpanFinder, Tagger
 from heedful.nn.pooling import first_rows
 from heedful.schema import Selection
 
@@ -48,22 +48,22 @@ class Kind:
 KINDS = {
     "classification": Kind(
         "BertForSequenceClassification",
-        lambda encoder: BertForClassification(encoder, 3),
+        lambda encoder: SequenceClassifier(encoder, 3),
         {"task": "classify", "labels": list(LABELS)},
         LABELS,
     ),
     "regression": Kind(
-        "BertForSequenceClassification", lambda encoder: BertForClassification(encoder, 1), {"task": "regress"}
+        "BertForSequenceClassification", lambda encoder: SequenceClassifier(encoder, 1), {"task": "regress"}
     ),
     "tagging": Kind(
         "BertForTokenClassification",
-        lambda encoder: BertForTagging(encoder, 3),
+        lambda encoder: Tagger(encoder, 3),
         {"task": "tag", "labels": list(LABELS)},
         LABELS,
         every_token=True,
     ),
-    "answering": Kind("BertForQuestionAnswering", BertForAnswering, {"task": "answer"}, every_token=True),
-    "choices": Kind("BertForMultipleChoice", lambda encoder: BertForClassification(encoder, 1), {"task": "choose"}),
+    "answering": Kind("BertForQuestionAnswering", SpanFinder, {"task": "answer"}, every_token=True),
+    "choices": Kind("BertForMultipleChoice", lambda encoder: SequenceClassifier(encoder, 1), {"task": "choose"}),
 }
 
 
@@ -130,13 +130,20 @@ def pretrained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("start") / "pretrained"
     model = BertForPretraining(BertConfig(**SHAPE))
     stirred(model)
-    save_bert(model, path, None)
+    save_model(model, path, None)
     return path
 
 
 def test_our_folder_there(kind: Kind, pretrained: Path, tmp_path: Path) -> None:
     ours = stirred(load_for_task(read_folder(pretrained), kind.build, seed=0))
-    save_for_task(ours, tmp_path / "ours", None, task={"task": "x"}, architecture=kind.name, labels=kind.labels)
+    save_for_task(
+        ours,
+        tmp_path / "ours",
+        None,
+        task={"task": "x"},
+        architecture=kind.name.removeprefix("BertFor"),
+        labels=kind.labels,
+    )
     theirs, info = getattr(transformers, kind.name).from_pretrained(tmp_path / "ours", output_loading_info=True)
     assert not info["missing_keys"] and not info["unexpected_keys"] and not info["mismatched_keys"]
     assert_same_logits(ours, theirs, kind)
@@ -150,7 +157,7 @@ def test_our_folder_there(kind: Kind, pretrained: Path, tmp_path: Path) -> None:
 
 
 def test_the_emissions_of_a_crf_are_a_token_classifier_there(pretrained: Path, tmp_path: Path) -> None:
-    ours = stirred(load_for_task(read_folder(pretrained), lambda encoder: BertForTagging(encoder, 3, "crf"), seed=0))
+    ours = stirred(load_for_task(read_folder(pretrained), lambda encoder: Tagger(encoder, 3, "crf"), seed=0))
     save_for_task(ours, tmp_path / "ours", None, task={"task": "tag"}, architecture=None, labels=LABELS)
     theirs, info = transformers.BertForTokenClassification.from_pretrained(tmp_path / "ours", output_loading_info=True)
     assert set(info["unexpected_keys"]) == {f"tagger.crf.{name}" for name in ("starts", "transitions", "ends")}

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch.nn.utils.rnn import pad_sequence
 
 from heedful.data.batching import groups_of
-from heedful.nn.attention import MultiHeadSelfAttention, attend, padding_visible
+from heedful.nn.attention import MultiHeadSelfAttention, attend, causal_visible, padding_visible
 
 LENGTHS = st.lists(st.integers(1, 12), min_size=1, max_size=6)
 
@@ -21,16 +21,19 @@ def written_out(
     padded = pad_sequence(list(x.split(lengths)), batch_first=True)
     projections = zip(layer.qkv.weight.chunk(3), layer.qkv.bias.chunk(3), strict=True)
     heads = [F.linear(padded, w, b).unflatten(-1, (layer.heads, -1)).transpose(1, 2) for w, b in projections]
-    mixed, weights = attend(*heads, padding_visible(lengths))
+    visible = padding_visible(lengths)
+    mixed, weights = attend(*heads, visible & causal_visible(max(lengths)) if layer.causal else visible)
     joined = layer.out(mixed.transpose(1, 2).flatten(-2))
     return torch.cat([rows[:n] for rows, n in zip(joined, lengths, strict=True)]), weights
 
 
 @settings(max_examples=40, deadline=None)
-@given(LENGTHS, st.sampled_from([1, 2, 3, 4]), st.sampled_from([1, 2, 5, 8]), st.integers(0, 2**16))
-def test_flat_attention_is_the_padded_formula(lengths: list[int], heads: int, size: int, seed: int) -> None:
+@given(LENGTHS, st.sampled_from([1, 2, 3, 4]), st.sampled_from([1, 2, 5, 8]), st.integers(0, 2**16), st.booleans())
+def test_flat_attention_is_the_padded_formula(
+    lengths: list[int], heads: int, size: int, seed: int, causal: bool
+) -> None:
     torch.manual_seed(seed)
-    layer = MultiHeadSelfAttention(heads * size, heads, dropout=0.0).eval()
+    layer = MultiHeadSelfAttention(heads * size, heads, dropout=0.0, causal=causal).eval()
     x = torch.randn(sum(lengths), heads * size)
     expected, maps = written_out(layer, x, lengths)
     torch.testing.assert_close(layer(x, groups_of(lengths)), expected, rtol=1e-5, atol=1e-5)

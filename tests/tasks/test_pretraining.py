@@ -11,7 +11,7 @@ import pytest
 import torch
 from transformers import BertForPreTraining
 
-from heedful.checkpoints.bert_folder import load_bert_for_pretraining, save_bert
+from heedful.checkpoints.encoder_folder import load_for_pretraining, save_model
 from heedful.checkpoints.folder import read_folder
 from heedful.data.batching import flat_batch
 from heedful.data.examples import Examples
@@ -65,7 +65,7 @@ def padded(one: PretrainingPortion) -> dict[str, torch.Tensor]:
 
 def test_the_loss_is_that_of_hugging_face(tmp_path: Path) -> None:
     ours = model()
-    save_bert(ours, tmp_path / "model", None)
+    save_model(ours, tmp_path / "model", None)
     theirs = BertForPreTraining.from_pretrained(tmp_path / "model").eval()
     one = portion(np.random.default_rng(0))
     losses = pretraining_losses(ours, one)
@@ -148,7 +148,7 @@ def hidden_examples(tokenizer: Tokenizer) -> Examples:
 
 @torch.no_grad()
 def test_hidden_words_are_shown_with_the_likeliest_guesses(tiny_folder: Path, tiny_tokenizer: Tokenizer) -> None:
-    ours = load_bert_for_pretraining(read_folder(tiny_folder), seed=0)
+    ours = load_for_pretraining(read_folder(tiny_folder), seed=0)
     theirs = BertForPreTraining.from_pretrained(tiny_folder).eval()
     examples = hidden_examples(tiny_tokenizer)
     shown = filled_in(ours, examples, tiny_tokenizer, top=4)
@@ -167,7 +167,7 @@ def test_hidden_words_are_shown_with_the_likeliest_guesses(tiny_folder: Path, ti
 
 @torch.no_grad()
 def test_long_surroundings_are_cut(tiny_folder: Path, tiny_tokenizer: Tokenizer) -> None:
-    ours = load_bert_for_pretraining(read_folder(tiny_folder), seed=0)
+    ours = load_for_pretraining(read_folder(tiny_folder), seed=0)
     first, second = filled_in(ours, hidden_examples(tiny_tokenizer), tiny_tokenizer, around=2, top=1)
     assert (first["text"], second["text"]) == ("sees un [___]able [MASK]", "dog sees [___] [SEP]")
     assert len(first["guesses"]) == 1

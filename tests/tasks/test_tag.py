@@ -227,6 +227,6 @@ def test_the_task_is_kept_as_json() -> None:
 
 
 def test_hugging_face_has_a_class_for_the_linear_head_only() -> None:
-    assert Tag(labels=LABELS).architecture == "BertForTokenClassification"
+    assert Tag(labels=LABELS).architecture == "TokenClassification"
     assert Tag(labels=LABELS, head="bilstm").architecture is None
     assert Tag(labels=LABELS, features=(-1, -2)).architecture is None

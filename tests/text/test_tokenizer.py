@@ -135,10 +135,10 @@ def test_pieces_are_those_between_the_special_tokens(wordpiece):
     for text, pieces in zip(texts, wordpiece.pieces(texts), strict=True):
         whole = wordpiece.encode(text)
         assert pieces.ids == whole.ids[1:-1] and pieces.offsets == whole.offsets[1:-1]
-        assert wordpiece.joined(pieces.ids) == (whole.ids, whole.type_ids)
+        assert wordpiece.frame.joined(pieces.ids) == (whole.ids, whole.type_ids)
     pair = wordpiece.encode("the garden", pair="我爱")
     first, second = wordpiece.pieces(["the garden", "我爱"])
-    assert wordpiece.joined(first.ids, second.ids) == (pair.ids, pair.type_ids)
+    assert wordpiece.frame.joined(first.ids, second.ids) == (pair.ids, pair.type_ids)
     with pytest.raises(HeedfulError, match="text number 2"):
         wordpiece.pieces(["ok", "\ud800"])
 

@@ -37,8 +37,7 @@ class Material:
     def of(cls, settings: FinetuningSettings) -> Material:
         """Read and check all of it."""
         folder = read_folder(model_path(settings.model), settings.force)
-        if folder.tokenizer is None:
-            raise HeedfulError("the folder has no tokenizer", where=folder.path, remedy="put its tokenizer.json there")
+        tokenizer = folder.require_tokenizer()
         kind, columns = task_named(settings.task), columns_of(settings)
         train = kind.read(Path(settings.train), columns)
         if settings.limit:
@@ -46,13 +45,14 @@ class Material:
         task = kind.fit(train.examples, **_task_fields(settings, {field.name for field in fields(kind)}))
         # A model folder's task is checked when it is read: this one must pass too, before it is trained for hours.
         task = task_of(described(task), "settings")
-        _check_room(task, folder)
+        what, remedy = f"windows of {task.max_length} tokens are", "use a lower `max_length`"
+        folder.check_room(what, task.max_length, remedy=remedy)
         dev = kind.read(Path(settings.dev), columns) if settings.dev else None
         if dev is not None:
             task.check(dev.examples)
-        items = task.encode(train.examples, folder.tokenizer)
-        dev_items = task.encode(dev.examples, folder.tokenizer) if dev else []
-        return cls(folder, folder.tokenizer, task, train, dev, items, dev_items)
+        items = task.encode(train.examples, tokenizer)
+        dev_items = task.encode(dev.examples, tokenizer) if dev else []
+        return cls(folder, tokenizer, task, train, dev, items, dev_items)
 
     def remarks(self) -> list[str]:
         """What was odd about the files, and how many examples do not fit."""
@@ -82,13 +82,3 @@ def _task_fields(settings: FinetuningSettings, known: Collection[str]) -> dict[s
         if name not in known:
             raise HeedfulError(f"`{name}` does not go with {settings.task}", remedy="leave it out")
     return found
-
-
-def _check_room(task: Task[Any], folder: ModelFolder) -> None:
-    positions = folder.model_config.max_position_embeddings
-    if task.max_length > positions:
-        raise HeedfulError(
-            f"windows of {task.max_length} tokens are longer than the model's {positions} positions",
-            where=folder.path,
-            remedy=f"use a `max_length` of {positions} or less",
-        )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from heedful.config import to_mapping
 from heedful.data.labelled import TextRow
 from heedful.errors import HeedfulError
 from heedful.inference.workers import worker_pool
+from heedful.models.encoder import encoder_of
 from heedful.models.heads import freeze, layer_depth
 from heedful.runs.budget import steps_of_budget
 from heedful.runs.finetuning.card import write_task_card
@@ -58,17 +58,13 @@ def prepare(settings: FinetuningSettings, material: Material | None, steps: int 
         source=source,
         save=lambda path: _save(model, path, plan, material, dev),
         judge=dev,
-        rate_scale=_rate_scale(plan, material),
+        rate_scale=_rate_scale(plan, model),
     )
 
 
 def model_of(settings: FinetuningSettings, material: Material, note: Callable[[str], object]) -> nn.Module:
     """The task's model over the folder's encoder, as training finds it."""
-    config, dropout = material.folder.model_config, settings.dropout
-    if dropout is not None:
-        config = replace(config, hidden_dropout_prob=dropout, attention_probs_dropout_prob=dropout)
-    folder = replace(material.folder, model_config=config)
-    build = material.task.model
+    folder, build = material.folder.with_dropout(settings.dropout), material.task.model
     if settings.random_weights:
         model = start_for_task(folder, build, settings.seed)
     else:
@@ -122,12 +118,12 @@ def _plan(
     return plan_of(settings, steps, settings.eval_every or min(per_epoch, steps))
 
 
-def _rate_scale(plan: Plan, material: Material) -> RateScale | None:
+def _rate_scale(plan: Plan, model: nn.Module) -> RateScale | None:
     """A parameter's share of the learning rate: less in lower layers, and the head its own."""
     if plan.layer_decay == 1 and plan.head_rate is None:
         return None
-    layers = material.folder.model_config.num_hidden_layers
-    by_layer = layerwise(lambda name: layer_depth(name, layers), layers + 1, plan.layer_decay)
+    encoder = encoder_of(model)
+    by_layer = layerwise(lambda name: layer_depth(encoder, name), encoder.layer_count + 1, plan.layer_decay)
     head = 1.0 if plan.head_rate is None else plan.head_rate / plan.training.learning_rate
     return lambda name: by_layer(name) if name.startswith("encoder.") else head
 

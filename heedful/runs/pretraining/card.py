@@ -27,15 +27,14 @@ def write_card(folder: Path, plan: Plan, corpus: Corpus, metrics: Mapping[str, f
     lines = [
         "# A BERT pretrained with heedful",
         "",
-        f"{shape.num_hidden_layers} layers, width {shape.hidden_size}, {shape.num_attention_heads} heads, "
-        f"{shape.vocab_size} pieces; started from {plan.start or 'random weights'}.",
+        f"{shape.described}, {shape.vocab_size} pieces; started from {plan.start or 'random weights'}.",
         "",
         "## Training",
         "",
         *(f"- {steps} steps of {size} examples of up to {length} tokens" for length, steps, size in phases),
         f"- masked language model: {recipe.masking} masking, {recipe.rate:.0%}; pairs: {recipe.pairs}",
         f"- learning rate {training.learning_rate}, warm-up {training.warmup}, weight decay {training.weight_decay}",
-        f"- dropout {shape.hidden_dropout_prob}, clipping {training.clip}, seed {training.seed}",
+        f"- dropout {shape.dropout}, clipping {training.clip}, seed {training.seed}",
         f"- text: {corpus.train.documents:,} documents, {corpus.train.tokens:,} tokens",
         "",
         "## On held-out documents",

@@ -15,10 +15,10 @@ from heedful.data.ngrams import NgramBaselines
 from heedful.data.source import held_out_portions
 from heedful.inference.masked_lm import MaskedLm
 from heedful.inference.pseudo_perplexity import Score, score_sequences
-from heedful.models.bert import BertForPretraining
+from heedful.models.encoder import encoder_of
 from heedful.runs.judge import Judge
 from heedful.runs.pretraining.plan import Plan
-from heedful.tasks.pretraining import evaluate, filled_in
+from heedful.tasks.objectives import PretrainingObjective
 
 # A token of the pseudo-perplexity costs a forward pass of its sentence, so a thousand must do at each evaluation.
 SCORED_TOKENS = 1000
@@ -35,8 +35,11 @@ class Judged:
 class HeldOut(Judge[Judged]):
     """Evaluation on held-out documents, beside what counting alone reaches on the very same tokens."""
 
-    def __init__(self, plan: Plan, corpus: Corpus, note: Callable[[str], object]) -> None:
+    def __init__(
+        self, plan: Plan, corpus: Corpus, objective: PretrainingObjective, note: Callable[[str], object]
+    ) -> None:
         super().__init__()
+        self.objective = objective
         self.maker: ExampleMaker = plan.held_out(corpus)
         self.size = plan.batch_sizes[-1]
         self.most = min(plan.evaluated_examples, len(self.maker))
@@ -53,16 +56,14 @@ class HeldOut(Judge[Judged]):
 
     def judge(self, model: nn.Module) -> Judged:
         """The numbers of both objectives, and the baselines."""
-        assert isinstance(model, BertForPretraining)
-        found = evaluate(model, held_out_portions(self.maker, self.size, self.most))
-        lm = MaskedLm(model.encoder, model.mlm, self.tokenizer)
+        found = self.objective.evaluate(model, held_out_portions(self.maker, self.size, self.most))
+        lm = MaskedLm(encoder_of(model), model.get_submodule("mlm"), self.tokenizer)
         pseudo = sum(score_sequences(lm, self.sentences), Score())
         return Judged({**found, "pseudo_perplexity": pseudo.perplexity, **self.baselines})
 
     def examples(self, model: nn.Module) -> list[dict[str, Any]]:
         """A hidden word of each of a few held-out examples, and what the model takes it for."""
-        assert isinstance(model, BertForPretraining)
-        return filled_in(model, self.maker.take(np.arange(min(EXAMPLES_SHOWN, self.most))), self.tokenizer)
+        return self.objective.shown(model, self.maker.take(np.arange(min(EXAMPLES_SHOWN, self.most))), self.tokenizer)
 
 
 def sentences_of(corpus: Corpus, longest: int) -> list[list[int]]:

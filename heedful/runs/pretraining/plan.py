@@ -12,7 +12,7 @@ from heedful.data.examples import ExampleMaker, Recipe
 from heedful.data.source import NumberedExamples, Phase, PretrainingSource
 from heedful.data.written import WrittenExamples
 from heedful.errors import HeedfulError
-from heedful.models.bert import BertConfig
+from heedful.models.encoder import EncoderConfig
 from heedful.runs.budget import Budget
 from heedful.runs.pretraining.settings import PretrainingSettings
 from heedful.training.training_config import TrainingConfig
@@ -41,7 +41,7 @@ class Plan:
     steps: tuple[int, ...]  # and how many steps
     recipe: Recipe
     training: TrainingConfig
-    model: BertConfig
+    model: EncoderConfig
     start: str | None = None  # the model folder to go on from
     duplicates: int = 0  # train on the examples written ahead, each text masked so often; 0 makes them on the fly
     evaluated_examples: int = 512
@@ -66,7 +66,7 @@ class Plan:
         return replace(self, steps=tuple(steps), training=replace(self.training, steps=sum(steps)))
 
 
-def plan_of(settings: PretrainingSettings, model: BertConfig, steps: Sequence[int]) -> Plan:
+def plan_of(settings: PretrainingSettings, model: EncoderConfig, steps: Sequence[int]) -> Plan:
     """The plan of the settings with a model of this shape and so many steps in each phase."""
     phases = stretches(settings)
     return Plan(

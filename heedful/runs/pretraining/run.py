@@ -9,13 +9,14 @@ from pathlib import Path
 
 from torch import nn
 
-from heedful.checkpoints.bert_folder import save_bert
+from heedful.checkpoints.encoder_folder import save_model
+from heedful.checkpoints.families import family_named
 from heedful.checkpoints.folder import read_folder
 from heedful.checkpoints.grown import grown_config, load_grown
 from heedful.data.corpus import Corpus
 from heedful.data.source import Phase, PretrainingSource
 from heedful.errors import HeedfulError
-from heedful.models.bert import BertConfig, BertForPretraining, initialise, sized
+from heedful.models.encoder import EncoderConfig, check_room
 from heedful.runs.budget import parse_budget
 from heedful.runs.overrides import overridden
 from heedful.runs.pretraining.card import write_card
@@ -32,7 +33,7 @@ from heedful.runs.pretraining.plan import (
 )
 from heedful.runs.pretraining.settings import PretrainingSettings
 from heedful.runs.run import Ready, Run, Stage, carry_out
-from heedful.tasks.pretraining import pretraining_losses
+from heedful.tasks.objectives import PretrainingObjective, objective_of
 from heedful.text.domain_words import extends
 from heedful.training.budget import RESERVE, TRIAL_STEPS, seconds_per_step
 
@@ -48,51 +49,52 @@ def prepare(settings: PretrainingSettings, stage: Stage) -> Ready:
     parse_budget(settings.budget)
     recipe_of(settings)
     config = _model_config(settings, corpus)
+    objective = objective_of(family_named(config.model_type))
+    objective.check(corpus.tokenizer)
     model = fresh_model(settings, config, corpus, stage)
-    plan = plan_of(settings, config, _steps(settings, corpus, model, stage))
-    held_out = HeldOut(plan, corpus, stage.note) if corpus.held_out.documents else None
+    plan = plan_of(settings, config, _steps(settings, corpus, model, objective, stage))
+    held_out = HeldOut(plan, corpus, objective, stage.note) if corpus.held_out.documents else None
     return Ready(
         plan=plan,
         model=model,
-        objective=pretraining_losses,
+        objective=objective.losses,
         source=plan.source(corpus),
         save=lambda folder: _save(model, folder, plan, corpus, held_out),
         judge=held_out,
     )
 
 
-def fresh_model(settings: PretrainingSettings, config: BertConfig, corpus: Corpus, stage: Stage) -> BertForPretraining:
+def fresh_model(settings: PretrainingSettings, config: EncoderConfig, corpus: Corpus, stage: Stage) -> nn.Module:
     """The model as training finds it: random weights, or those of a folder, grown by the words the corpus has more."""
     if settings.start is None:
-        model = BertForPretraining(config)
-        initialise(model, config, settings.seed)
+        family = family_named(config.model_type)
+        model = family.pretraining_model(config)
+        family.initialise(model, config, settings.seed)
         return model
     folder = read_folder(settings.start)
-    model = load_grown(folder, corpus.tokenizer, settings.seed)
-    _set_dropout(model, config)
+    shape = replace(config, vocab_size=folder.model_config.vocab_size)  # as planned, dropout and all, but not grown
     more = corpus.tokenizer.vocab_size - folder.tokenizer.vocab_size if folder.tokenizer else 0
     if more:
         stage.note(f"{more:,} words are new: each starts as the mean of the pieces it was spelled with")
-    return model
+    return load_grown(replace(folder, model_config=shape), corpus.tokenizer, settings.seed)
 
 
-def _model_config(settings: PretrainingSettings, corpus: Corpus) -> BertConfig:
+def _model_config(settings: PretrainingSettings, corpus: Corpus) -> EncoderConfig:
+    config: EncoderConfig
     if settings.start is None:
-        config = overridden(sized(settings.size, corpus.tokenizer.vocab_size), settings.set)
+        family = family_named(settings.model)
+        config = overridden(family.config_of_size(settings.size, corpus.tokenizer.vocab_size), settings.set)
     else:
         config = _config_of_start(settings, settings.start, corpus)
     if settings.dropout is not None:
-        config = replace(config, hidden_dropout_prob=settings.dropout, attention_probs_dropout_prob=settings.dropout)
+        config = config.with_dropout(settings.dropout)
     longest = max(phase.length for phase in stretches(settings))
-    if longest > config.max_position_embeddings:
-        raise HeedfulError(
-            f"examples of {longest} tokens are longer than the model's {config.max_position_embeddings} positions",
-            remedy="use shorter `phases`, or `set` max_position_embeddings",
-        )
+    remedy = "use shorter `phases`, or `set` max_position_embeddings"
+    check_room(f"examples of {longest} tokens are", longest, config.max_length, remedy=remedy)
     return config
 
 
-def _config_of_start(settings: PretrainingSettings, start: str, corpus: Corpus) -> BertConfig:
+def _config_of_start(settings: PretrainingSettings, start: str, corpus: Corpus) -> EncoderConfig:
     folder = read_folder(start)
     if settings.set:
         raise HeedfulError("`set` does not go with `start`", remedy="the shape is that of the folder")
@@ -101,17 +103,9 @@ def _config_of_start(settings: PretrainingSettings, start: str, corpus: Corpus) 
     return grown_config(folder, corpus.tokenizer)
 
 
-def _set_dropout(model: BertForPretraining, config: BertConfig) -> None:
-    """A model's weights under this config, which may differ from its own in dropout only."""
-    model.encoder.config = config
-    for module in model.modules():
-        if isinstance(module, nn.Dropout):
-            module.p = config.hidden_dropout_prob
-    for layer in model.encoder.layers:
-        layer.attention.dropout = config.attention_probs_dropout_prob  # type: ignore[union-attr]
-
-
-def _steps(settings: PretrainingSettings, corpus: Corpus, model: nn.Module, stage: Stage) -> Sequence[int]:
+def _steps(
+    settings: PretrainingSettings, corpus: Corpus, model: nn.Module, objective: PretrainingObjective, stage: Stage
+) -> Sequence[int]:
     """The steps of each phase; a run that is resumed keeps the ones it was started with."""
     phases, stored = stretches(settings), stage.stored_plan(Plan)
     shares = tuple(phase.share for phase in phases)
@@ -120,7 +114,7 @@ def _steps(settings: PretrainingSettings, corpus: Corpus, model: nn.Module, stag
 
     def measured() -> list[float]:
         stage.note(f"measuring a few steps to see how many fit into {settings.budget}")
-        return [_seconds(settings, corpus, model, phase) / (1 - RESERVE) for phase in phases]
+        return [_seconds(settings, corpus, model, objective, phase) / (1 - RESERVE) for phase in phases]
 
     tokens = [phase.length * phase.batch_size for phase in phases]
     steps = steps_of(parse_budget(settings.budget), shares, tokens, measured)
@@ -129,12 +123,14 @@ def _steps(settings: PretrainingSettings, corpus: Corpus, model: nn.Module, stag
     return steps
 
 
-def _seconds(settings: PretrainingSettings, corpus: Corpus, model: nn.Module, phase: Stretch) -> float:
+def _seconds(
+    settings: PretrainingSettings, corpus: Corpus, model: nn.Module, objective: PretrainingObjective, phase: Stretch
+) -> float:
     examples = examples_of(corpus, recipe_of(settings), settings.duplicates, phase.length)
     source = PretrainingSource([Phase(examples, TRIAL_STEPS, phase.batch_size)])
-    return seconds_per_step(model, pretraining_losses, source, training_of(settings, TRIAL_STEPS))
+    return seconds_per_step(model, objective.losses, source, training_of(settings, TRIAL_STEPS))
 
 
-def _save(model: BertForPretraining, folder: Path, plan: Plan, corpus: Corpus, held_out: HeldOut | None) -> None:
-    save_bert(model, folder, corpus.tokenizer, overwrite=True)
+def _save(model: nn.Module, folder: Path, plan: Plan, corpus: Corpus, held_out: HeldOut | None) -> None:
+    save_model(model, folder, corpus.tokenizer, overwrite=True)
     write_card(folder, plan, corpus, held_out.judged(model).scores if held_out else {})

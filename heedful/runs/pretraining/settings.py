@@ -16,6 +16,7 @@ class PretrainingSettings:
     corpus: str = told(place="folder", argument=True)
     output: str = told(help="The run's folder.", place="folder", flags=("-o", "--output"))
     _: KW_ONLY
+    model: str = told("bert", "The family of the model.")
     size: str = told("mini", "tiny, mini, small, medium, base or large.")
     set: Mapping[str, Any] = told({}, "Any field of the model's config.", metavar="FIELD=VALUE")
     start: str | None = told(

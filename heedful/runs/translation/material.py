@@ -53,8 +53,7 @@ def read_bert(folder: str | None) -> ModelFolder | None:
     if folder is None:
         return None
     bert = read_folder(model_path(folder))
-    if bert.tokenizer is None:
-        raise HeedfulError("the folder has no tokenizer", where=bert.path, remedy="put its tokenizer.json there")
+    bert.require_tokenizer()
     return bert
 
 

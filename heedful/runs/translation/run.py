@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from heedful.checkpoints.bert_folder import load_bert
+from heedful.checkpoints.encoder_folder import load_encoder
 from heedful.checkpoints.translation_folder import TranslationModel, longest_text, save_translation
 from heedful.data.bitext_source import BitextSource
 from heedful.errors import HeedfulError
@@ -79,7 +79,7 @@ def fresh_model(shape: Shape, material: Material, seed: int) -> TranslationModel
         recurrent = Seq2Seq(shape)
         initialise_seq2seq(recurrent, seed)
         return recurrent
-    model = Transformer(shape, None if material.bert is None else load_bert(material.bert))
+    model = Transformer(shape, None if material.bert is None else load_encoder(material.bert))
     initialise_transformer(model, seed)
     return model
 

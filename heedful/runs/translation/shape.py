@@ -8,7 +8,7 @@ from typing import TypeVar
 from heedful.config import from_mapping, to_mapping
 from heedful.errors import HeedfulError
 from heedful.models import seq2seq_config, transformer
-from heedful.models.bert import BertConfig
+from heedful.models.encoder import EncoderConfig
 from heedful.models.seq2seq_config import Seq2SeqConfig
 from heedful.models.transformer import TransformerConfig
 from heedful.runs.overrides import overridden
@@ -26,7 +26,7 @@ def shape_of(
     source_vocab_size: int,
     target_vocab_size: int,
     joint: bool,
-    bert: BertConfig | None = None,
+    bert: EncoderConfig | None = None,
 ) -> Shape:
     """The config of the model that is asked for; `bert` is the shape of a BERT in the place of its encoder."""
     _check(settings)
@@ -38,7 +38,7 @@ def shape_of(
     if bert is None:
         return _with_fields(transformer.sized(settings.size, *sizes), settings)
     own = transformer.sized(settings.size, target_vocab_size, target_vocab_size)
-    return _with_fields(transformer.with_bert(own, bert), settings)
+    return _with_fields(transformer.with_encoder(own, bert), settings)
 
 
 def _check(settings: TranslationSettings) -> None:
