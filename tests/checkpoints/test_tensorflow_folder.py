@@ -205,7 +205,7 @@ def test_a_table_names_each_tensor_of_transformers_once(table: TensorflowNames, 
 def test_an_index_of_google_without_its_data() -> None:
     folder = MODELS / "google-index-only" / "bert-chinese"
     if not folder.is_dir():
-        pytest.skip("HEEDFUL_MODELS is not set or holds no google-index-only")
+        pytest.skip("needs $HEEDFUL_MODELS with google-index-only in it")
     with (
         pytest.raises(HeedfulError, match=r"data file bert_model\.ckpt\.data-00000-of-00001 is absent"),
         open_tensors(folder),
@@ -220,7 +220,7 @@ def simbert() -> transformers.AlbertForPreTraining:
     """SimBERT-tiny in transformers, from our tensors and our config."""
     folder = MODELS / "simbert-zh-tiny-tf1"
     if not folder.is_dir():
-        pytest.skip("HEEDFUL_MODELS is not set or holds no simbert-zh-tiny-tf1")
+        pytest.skip("needs $HEEDFUL_MODELS with simbert-zh-tiny-tf1 in it")
     model = transformers.AlbertForPreTraining(transformers.AlbertConfig(**config_values(folder))).eval()
     with open_tensors(folder) as tensors:
         state = {name: tensors.read(name).float() for name in tensors}
