@@ -99,8 +99,8 @@ def _read_zip(path: Path, data: memoryview) -> tuple[dict[str, TensorRef], dict[
     if len(pickles) != 1:
         raise ValueError("the archive does not hold one data.pkl")
     folder = pickles[0].removesuffix("data.pkl")
-    swapped = f"{folder}byteorder" in records and _content(records, f"{folder}byteorder") == b"big"
-    refs = _state_dict(read_pickle(memoryview(_content(records, pickles[0])), 0, path)[0], path)
+    swapped = f"{folder}byteorder" in records and bytes(_content(records, f"{folder}byteorder")) == b"big"
+    refs = _state_dict(read_pickle(_content(records, pickles[0]), 0, path)[0], path)
     storages = {}
     for key, ref in _storages_of(refs).items():
         found = records.get(f"{folder}data/{key}")
@@ -125,11 +125,11 @@ def _record(entry: zipfile.ZipInfo, data: memoryview) -> _Storage:
     return _Storage(data, start, entry.file_size, entry.CRC)
 
 
-def _content(records: Mapping[str, _Storage], name: str) -> bytes:
+def _content(records: Mapping[str, _Storage], name: str) -> memoryview:
     record = records[name]
     if not record.sound:
         raise ValueError(f"the checksum of {name} is wrong")
-    return bytes(record.data[record.start : record.start + record.size])
+    return record.data[record.start : record.start + record.size]
 
 
 def _read_legacy(path: Path, data: memoryview) -> tuple[dict[str, TensorRef], dict[str, _Storage]]:

@@ -18,12 +18,13 @@ from typing import Any
 
 from heedful.errors import HeedfulError
 
-# Far more than the largest models need (about 40 opcodes a tensor), and little enough to be done with in seconds.
-MOST_BYTES = 100_000_000
-MOST_OPCODES = 1_000_000
+# Far more than the largest encoders need (about 40 opcodes a tensor), and little enough to be done with in seconds.
+MOST_BYTES = 20_000_000
+MOST_OPCODES = 500_000
 MOST_ON_STACK = 100_000
 MOST_DIMENSIONS = 64
 _LONGEST_STRING = 65_536
+_LONGEST_NAME = 1_000
 _LONGEST_INTEGER = 16  # bytes
 
 
@@ -154,7 +155,7 @@ class _Machine:
 
     def line(self) -> str:
         """The text up to the next end of a line."""
-        content = bytes(self.data[self.position : self.position + _LONGEST_STRING])
+        content = bytes(self.data[self.position : self.position + _LONGEST_NAME])
         text, found, _ = content.partition(b"\n")
         if not found:
             raise ValueError("a name in it has no end")

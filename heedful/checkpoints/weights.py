@@ -15,7 +15,6 @@ from heedful.checkpoints.tensors import FLOATS, Tensors
 from heedful.errors import HeedfulError
 
 M = TypeVar("M", bound=nn.Module)
-_NAMED = 5  # of the tensors that are left over; a note is one line
 
 
 @dataclass(frozen=True)
@@ -37,9 +36,9 @@ class Source:
 
     def notes(self) -> list[str]:
         """What was left aside when the folder was opened."""
-        named, others = ", ".join(self.left_over[:_NAMED]), len(self.left_over) - _NAMED
-        ignored = f"not of the encoder, ignored: {named}" + (f" and {others} more" if others > 0 else "")
-        return [*self.tensors.notes, *([ignored] if self.left_over else [])]
+        named, others = self.left_over[:5], self.left_over[5:]  # a note is one line
+        ignored = f"not of the encoder, ignored: {', '.join(named)}" + (f" and {len(others)} more" if others else "")
+        return [*self.tensors.notes, *([ignored] if named else [])]
 
 
 def source(tensors: Tensors, table: NameTable) -> Source:

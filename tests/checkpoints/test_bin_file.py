@@ -18,9 +18,8 @@ from safetensors.torch import load_file
 
 import heedful
 from heedful.checkpoints.bin_file import read_bin
-from heedful.checkpoints.encoder_folder import load_for_pretraining
-from heedful.checkpoints.folder import read_folder
 from heedful.checkpoints.state_dict_pickle import MOST_ON_STACK, read_pickle
+from heedful.checkpoints.tensors import open_tensors
 from heedful.errors import HeedfulError
 
 LAYOUTS = {"zip": True, "legacy": False}
@@ -270,29 +269,35 @@ def as_bin(folder: Path, layout: str) -> Path:
     return folder
 
 
+def weights(folder: Path) -> dict[str, torch.Tensor]:
+    with open_tensors(folder) as tensors:
+        return {name: tensors.read(name).clone() for name in tensors}
+
+
+def assert_same(found: dict[str, torch.Tensor], wanted: dict[str, torch.Tensor]) -> None:
+    assert found.keys() == wanted.keys()
+    assert all(torch.equal(found[name], tensor) for name, tensor in wanted.items())
+
+
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_a_folder_with_a_bin_loads_and_embeds(foreign: Callable[[str], Path], tmp_path: Path, layout: str) -> None:
     folder = foreign("BertForPreTraining")
-    whole = load_for_pretraining(read_folder(folder), 0).state_dict()
-    vectors = heedful.load(folder, "cpu").embed(["abc", "hag"])
+    whole, vectors = weights(folder), heedful.load(folder, "cpu").embed(["abc", "hag"])
     as_bin(folder, layout)
-    for name, tensor in load_for_pretraining(read_folder(folder), 0).state_dict().items():
-        assert torch.equal(tensor, whole[name]), name
+    assert_same(weights(folder), whole)
     assert (heedful.load(folder, "cpu").embed(["abc", "hag"]) == vectors).all()
 
 
 def test_shards_with_an_index(foreign: Callable[[str], Path]) -> None:
     folder = as_bin(foreign("BertForPreTraining"), "zip")
-    tensors = torch.load(folder / "pytorch_model.bin", weights_only=True)
-    whole = load_for_pretraining(read_folder(folder), 0).state_dict()
+    whole = weights(folder)
     (folder / "pytorch_model.bin").unlink()
-    places = {name: f"pytorch_model-0000{1 + i % 2}-of-00002.bin" for i, name in enumerate(tensors)}
+    places = {name: f"pytorch_model-0000{1 + i % 2}-of-00002.bin" for i, name in enumerate(whole)}
     for shard in sorted(set(places.values())):
-        save({name: tensor for name, tensor in tensors.items() if places[name] == shard}, folder / shard)
+        save({name: tensor for name, tensor in whole.items() if places[name] == shard}, folder / shard)
     index = folder / "pytorch_model.bin.index.json"
     index.write_text(json.dumps({"weight_map": places}))
-    for name, tensor in load_for_pretraining(read_folder(folder), 0).state_dict().items():
-        assert torch.equal(tensor, whole[name]), name
+    assert_same(weights(folder), whole)
     index.write_text(json.dumps({"weight_map": places | {"x": "../pytorch_model.bin"}}))
     with pytest.raises(HeedfulError, match="not a file of this folder"):
-        read_folder(folder)
+        weights(folder)

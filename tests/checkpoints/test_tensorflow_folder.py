@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 from collections.abc import Callable
@@ -12,17 +13,18 @@ import pytest
 import torch
 import transformers
 
-from heedful.checkpoints import bert_family
+import heedful
 from heedful.checkpoints.bert_names import BERT_NAMES
-from heedful.checkpoints.folder_weights import open_weights
+from heedful.checkpoints.folder import read_folder
 from heedful.checkpoints.sorted_table import read_table
 from heedful.checkpoints.tensorflow_folder import config_values
 from heedful.checkpoints.tensorflow_names import ALBERT, BERT, FACTORISED, TensorflowNames, of_optimiser
 from heedful.checkpoints.tensors import open_tensors
-from heedful.checkpoints.weights import fill
+from heedful.checkpoints.weights import fill, source
 from heedful.data.batching import flat_batch
 from heedful.errors import HeedfulError
-from heedful.models.bert import BertForPretraining
+from heedful.json_files import write_json
+from heedful.models.bert import BertConfig, BertForPretraining
 
 MODELS = Path(os.environ.get("HEEDFUL_MODELS", ""))
 
@@ -68,21 +70,28 @@ def google(foreign: Callable[[str], Path], bundles: ModuleType, tmp_path: Path) 
     return theirs, folder
 
 
+def loaded(folder: Path) -> BertForPretraining:
+    """The model that a Google folder describes, filled with its checkpoint."""
+    fields = {field.name for field in dataclasses.fields(BertConfig)}
+    model = BertForPretraining(BertConfig(**{k: v for k, v in config_values(folder).items() if k in fields})).eval()
+    with open_tensors(folder) as tensors:
+        fill(model, source(tensors, BERT_NAMES))
+    return model
+
+
 def test_hidden_states_and_heads_are_those_of_transformers(google: tuple[Path, Path]) -> None:
     theirs, folder = google
-    config = bert_family.BERT.config.read(config_values(folder), folder)
-    model = BertForPretraining(config).eval()
-    with open_weights(folder, bert_family.BERT, config) as found:
-        fill(model, found)
+    model = loaded(folder)
+    layers = model.encoder.config.num_hidden_layers
     ids = [2, 9, 10, 30, 3]
     with torch.no_grad():
-        states = model.encoder(flat_batch([ids]), hidden=range(config.num_hidden_layers + 1)).hidden
+        states = model.encoder(flat_batch([ids]), hidden=range(layers + 1)).hidden
         expected = transformers.BertForPreTraining.from_pretrained(theirs)(
             torch.tensor([ids]), output_hidden_states=True
         )
     for number, layer in enumerate(expected.hidden_states):
         torch.testing.assert_close(states[number], layer[0], atol=1e-5, rtol=0)
-    logits = model.mlm(states[config.num_hidden_layers], model.encoder.embeddings.token.weight)
+    logits = model.mlm(states[layers], model.encoder.embeddings.token.weight)
     torch.testing.assert_close(logits, expected.prediction_logits[0], atol=1e-4, rtol=0)
 
 
@@ -95,6 +104,16 @@ def test_every_tensor_is_there_and_the_optimiser_is_counted(google: tuple[Path, 
         assert ours.notes == (f"{2 * len(set(ours)) + 1} variables of the optimiser are left aside",)
         assert "bert_model.ckpt.data-0000" in ours.where("bert.pooler.dense.weight")
         assert ours.where("bert.pooler.dense.weight").endswith("bert/pooler/dense/kernel")
+
+
+def test_a_checkpoint_beside_a_config_json_embeds_as_transformers_weights_do(google: tuple[Path, Path]) -> None:
+    theirs, folder = google
+    write_json(folder / "config.json", config_values(folder))
+    (folder / "vocab.txt").write_bytes((theirs / "vocab.txt").read_bytes())
+    texts = ["abc", "hag gab"]
+    ours, wanted = (heedful.load(one, "cpu").embed(texts) for one in (folder, theirs))
+    assert (ours == wanted).all()
+    assert any("variables of the optimiser" in note for note in read_folder(folder).notes)
 
 
 def test_several_checkpoints_are_refused(google: tuple[Path, Path], bundles: ModuleType) -> None:
@@ -111,10 +130,8 @@ def test_another_config_is_refused(google: tuple[Path, Path]) -> None:
     _, folder = google
     file = folder / "bert_config.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | {"intermediate_size": 28}))
-    config = bert_family.BERT.config.read(config_values(folder), folder)
-    with pytest.raises(HeedfulError, match=r"intermediate/dense|intermediate\.dense.*\[24, 16\].*\[28, 16\]") as caught:  # noqa: SIM117
-        with open_weights(folder, bert_family.BERT, config) as found:
-            fill(BertForPretraining(config), found)
+    with pytest.raises(HeedfulError, match=r"intermediate.dense.* has the shape \[24, 16\].*\[28, 16\]") as caught:
+        loaded(folder)
     assert "bert_model.ckpt.data" in str(caught.value.where)
 
 
@@ -188,16 +205,14 @@ def test_a_table_names_each_tensor_of_transformers_once(table: TensorflowNames, 
 def test_an_index_of_google_without_its_data() -> None:
     folder = MODELS / "google-index-only" / "bert-chinese"
     if not folder.is_dir():
-        pytest.skip("HEEDFUL_MODELS is not set or holds no google-index-only")
+        pytest.skip("needs $HEEDFUL_MODELS with google-index-only in it")
     with (
         pytest.raises(HeedfulError, match=r"data file bert_model\.ckpt\.data-00000-of-00001 is absent"),
         open_tensors(folder),
     ):
         pass
-    config = bert_family.BERT.config.read(config_values(folder), folder)
     named = {BERT.spelled(key.decode())[0] for key in read_table(folder / "bert_model.ckpt.index") if key}
     assert len(named) == 206 and all(BERT_NAMES.knows(name) for name in named)
-    assert config.num_hidden_layers == 12 and config.vocab_size == 21128
 
 
 @pytest.fixture(scope="module")
@@ -205,7 +220,7 @@ def simbert() -> transformers.AlbertForPreTraining:
     """SimBERT-tiny in transformers, from our tensors and our config."""
     folder = MODELS / "simbert-zh-tiny-tf1"
     if not folder.is_dir():
-        pytest.skip("HEEDFUL_MODELS is not set or holds no simbert-zh-tiny-tf1")
+        pytest.skip("needs $HEEDFUL_MODELS with simbert-zh-tiny-tf1 in it")
     model = transformers.AlbertForPreTraining(transformers.AlbertConfig(**config_values(folder))).eval()
     with open_tensors(folder) as tensors:
         state = {name: tensors.read(name).float() for name in tensors}
