@@ -32,7 +32,8 @@ def guess(model: BertForPretraining, portion: PretrainingPortion) -> Guesses:
     rows = portion.masked
     if portion.nsp is None:
         return Guesses(model.mlm_logits(model.encoder.states_at(portion.batch, rows)), None)
-    states = model.encoder.states_at(portion.batch, torch.cat([rows, first_rows(portion.batch.lengths)]))
+    firsts = first_rows(portion.batch.lengths).to(rows.device)
+    states = model.encoder.states_at(portion.batch, torch.cat([rows, firsts]))
     hidden, first = states[: len(rows)], states[len(rows) :]
     return Guesses(model.mlm_logits(hidden), model.nsp_logits(first))
 
@@ -40,7 +41,6 @@ def guess(model: BertForPretraining, portion: PretrainingPortion) -> Guesses:
 def pretraining_losses(model: nn.Module, portion: PretrainingPortion) -> dict[str, Tensor]:
     """The sums of the cross-entropies of both objectives."""
     assert isinstance(model, BertForPretraining)
-    portion = portion.to(model.device)
     guesses = guess(model, portion)
     losses = {"mlm": summed_cross_entropy(guesses.mlm, portion.labels)}
     if guesses.nsp is not None and portion.nsp is not None:
@@ -58,7 +58,7 @@ def filled_in(
         if not len(hidden):
             continue
         place = int(hidden[len(hidden) // 2])
-        portion = as_portion(example).to(model.device)
+        portion = as_portion(example).to(str(model.device))
         states = model.encoder.states_at(portion.batch, torch.tensor([place], device=model.device))
         pieces = tokenizer.vocabulary
         # A model may have more rows than there are pieces.
@@ -81,7 +81,7 @@ def evaluate(model: BertForPretraining, portions: Iterable[PretrainingPortion]) 
     sums: dict[str, float] = {}
     counts: dict[str, int] = {}
     for portion in portions:
-        portion = portion.to(model.device)
+        portion = portion.to(str(model.device))
         guesses = guess(model, portion)
         answers = {"mlm": (guesses.mlm, portion.labels), "nsp": (guesses.nsp, portion.nsp)}
         for name, (logits, truth) in answers.items():
