@@ -6,6 +6,7 @@ the CPU, and copies go from one to the other; anything else that is handed both 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import torch
@@ -85,11 +86,18 @@ def install() -> str:
     _setup_privateuseone_for_python_backend(NAME, backend)
     every, aten = torch.library.Library("_", "IMPL"), torch.library.Library("aten", "IMPL")
     _libraries.extend([every, aten])
-    every.fallback(lambda operation, *args, **kwargs: _computed(operation, args, kwargs), "PrivateUse1")
+    every.fallback(_made, "PrivateUse1")
     every.fallback(torch.library.fallthrough_kernel, "AutocastPrivateUse1")
     aten.impl("_copy_from", _copy_from, "PrivateUse1")
+    for name in ("default", "start", "start_step"):  # torch's own would let a tensor grow, which these cannot
+        operation = getattr(torch.ops.aten.arange, name)
+        aten.impl(operation, partial(_made, operation), "PrivateUse1")
     aten.impl("linear", _linear_in_mixed_precision, "AutocastPrivateUse1")
     return f"{NAME}:0"
+
+
+def _made(operation: Any, *args: Any, **kwargs: Any) -> Any:
+    return _computed(operation, args, kwargs)
 
 
 def _computed(operation: Any, args: Any, kwargs: dict[str, Any]) -> Any:
@@ -106,9 +114,8 @@ def _computed(operation: Any, args: Any, kwargs: dict[str, Any]) -> Any:
 
 
 def _wrapped(found: Tensor, ours: dict[int, OnStandIn]) -> OnStandIn:
-    """What was written in its place stays the tensor it was, unless it has grown."""
-    before = ours.get(id(found))
-    return before if before is not None and before.shape == found.shape else OnStandIn(found)
+    """What was written in its place stays the tensor it was."""
+    return ours[id(found)] if id(found) in ours else OnStandIn(found)
 
 
 def _inside(value: Any) -> Any:
