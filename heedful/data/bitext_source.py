@@ -41,6 +41,10 @@ class BitextPortion:
         sides = (self.bitext.source.lengths, self.bitext.target.lengths)
         return sum(max(lengths) * len(lengths) - sum(lengths) for lengths in sides)
 
+    def to(self, device: str) -> BitextPortion:
+        """The same on another device."""
+        return BitextPortion(self.bitext.to(device), self.step)
+
 
 class BitextSource:
     """Training batches of about `batch_size` tokens of both sides, epoch after epoch without end."""

@@ -48,11 +48,12 @@ class PretrainingPortion:
         """N, the tokens in the batch."""
         return len(self.batch.ids)
 
-    def to(self, device: torch.device) -> PretrainingPortion:
+    def to(self, device: str) -> PretrainingPortion:
         """The same on another device."""
         nsp = None if self.nsp is None else self.nsp.to(device)
-        batch = self.batch.to(str(device))
-        return PretrainingPortion(batch, self.masked.to(device), self.labels.to(device), nsp, self.padding)
+        return PretrainingPortion(
+            self.batch.to(device), self.masked.to(device), self.labels.to(device), nsp, self.padding
+        )
 
 
 class Phase(NamedTuple):

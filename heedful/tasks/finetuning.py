@@ -26,10 +26,8 @@ class TaskObjective:
     def __call__(self, model: nn.Module, portion: Any) -> Mapping[str, Tensor]:
         """The loss of a portion of items, under the portion's name for it."""
         assert isinstance(portion, ItemPortion)
-        device = str(next(model.parameters()).device)
-        selection = portion.selection.to(device)
-        outputs = model(selection).float()  # a loss is added up in float32, whatever the products are in
-        loss = self.task.loss(model, outputs, selection.counts, portion.targets.to(device))
+        outputs = model(portion.selection).float()  # a loss is added up in float32, whatever the products are in
+        loss = self.task.loss(model, outputs, portion.selection.counts, portion.targets)
         return {portion.name: loss}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, chain
 
 import numpy as np
@@ -32,6 +32,10 @@ class ItemPortion:
     def counts(self) -> Mapping[str, int]:
         """The divisor of the loss, by its name."""
         return {self.name: self.weight}
+
+    def to(self, device: str) -> ItemPortion:
+        """The same on another device."""
+        return replace(self, selection=self.selection.to(device), targets=self.targets.to(device))
 
 
 # The states of a frozen encoder at the rows of each window of an item, computed beforehand.

@@ -57,7 +57,6 @@ def guess(model: MaskedModel, portion: PretrainingPortion) -> Guesses:
 def pretraining_losses(model: nn.Module, portion: PretrainingPortion) -> dict[str, Tensor]:
     """The sums of the cross-entropies of both objectives."""
     masked = cast(MaskedModel, model)
-    portion = portion.to(masked.device)
     guesses = guess(masked, portion)
     losses = {"mlm": summed_cross_entropy(guesses.mlm, portion.labels)}
     if guesses.nsp is not None and portion.nsp is not None:
@@ -76,7 +75,7 @@ def filled_in(
         if not len(hidden):
             continue
         place = int(hidden[len(hidden) // 2])
-        portion = as_portion(example).to(masked_model.device)
+        portion = as_portion(example).to(str(masked_model.device))
         rows = torch.tensor([place], device=masked_model.device)
         states = masked_model.encoder.states_at(portion.batch, rows)
         pieces = tokenizer.vocabulary
@@ -101,7 +100,7 @@ def evaluate(model: nn.Module, portions: Iterable[PretrainingPortion]) -> dict[s
     sums: dict[str, float] = {}
     counts: dict[str, int] = {}
     for portion in portions:
-        portion = portion.to(masked.device)
+        portion = portion.to(str(masked.device))
         guesses = guess(masked, portion)
         answers = {"mlm": (guesses.mlm, portion.labels), "nsp": (guesses.nsp, portion.nsp)}
         for name, (logits, truth) in answers.items():

@@ -52,7 +52,7 @@ class TranslationObjective:
     def __call__(self, model: nn.Module, portion: Any) -> Mapping[str, Tensor]:
         """The loss of a portion of pairs."""
         assert isinstance(model, TranslationModel) and isinstance(portion, BitextPortion)
-        bitext = portion.bitext.to(device_of(model))
+        bitext = portion.bitext
         if isinstance(model, Transformer):
             return {TRANSLATION: summed_cross_entropy(model.logits(model(bitext)), bitext.labels, self.smoothing)}
         chance = (self.forcing.at(portion.step, self.steps), torch.default_generator)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import time
+from contextlib import AbstractContextManager
 from dataclasses import replace
 
 import torch
@@ -25,19 +26,33 @@ RESERVE = 0.05
 
 
 def steps_for(
-    seconds: float, model: nn.Module, objective: Objective, source: Source, config: TrainingConfig, first: int = 0
+    seconds: float,
+    model: nn.Module,
+    objective: Objective,
+    source: Source,
+    config: TrainingConfig,
+    first: int = 0,
+    device: str | None = None,
 ) -> int:
     """How many steps fit into `seconds` when a twentieth is kept for evaluation and checkpoints; at least one."""
-    return max(1, int(seconds * (1 - RESERVE) / seconds_per_step(model, objective, source, config, first)))
+    return max(1, int(seconds * (1 - RESERVE) / seconds_per_step(model, objective, source, config, first, device)))
 
 
 def seconds_per_step(
-    model: nn.Module, objective: Objective, source: Source, config: TrainingConfig, first: int = 0
+    model: nn.Module,
+    objective: Objective,
+    source: Source,
+    config: TrainingConfig,
+    first: int = 0,
+    device: str | None = None,
 ) -> float:
-    """The mean time of a few real steps from number `first` on; the model and torch's generators stay as they are."""
+    """The mean time of a few real steps from number `first` on; the model and torch's generators stay as they are.
+
+    `device` is the one that the trainer will be given.
+    """
     steps = first + TRIAL_STEPS
     config = replace(config, steps=max(steps, config.steps))
-    with joined(config.timeout_minutes) as world, torch.random.fork_rng(), Ahead(source, world, steps) as ahead:
+    with joined(config.timeout_minutes, device) as world, Ahead(source, world, steps) as ahead, _same_chance(world):
         while True:
             try:
                 return float(world.share(_measured(model, objective, ahead, config, world, first)))
@@ -45,10 +60,15 @@ def seconds_per_step(
                 config = replace(config, portions=2 * config.portions)
 
 
+def _same_chance(world: World) -> AbstractContextManager[None]:
+    """Torch's generators, that of the CPU and that of a GPU, as they were."""
+    return torch.random.fork_rng(devices=[world.device] if world.device.startswith("cuda") else [])
+
+
 def _measured(
     model: nn.Module, objective: Objective, ahead: Ahead, config: TrainingConfig, world: World, first: int
 ) -> float:
-    trial = copy.deepcopy(model).train()
+    trial = copy.deepcopy(model).to(world.device).train()
     stepper = Stepper(trial, objective, Optimiser(trial, config), config, world, Clock(), ahead.fill)
     ahead.start(first, config.portions)
     began = time.perf_counter()

@@ -63,7 +63,8 @@ class Checkpoints:
         with atomic_folder(self.path(step), overwrite=True) as folder:
             for name, tensors in (("weights", weights), ("moments", moments)):
                 (folder / name).mkdir()
-                write_tensors(folder / name, {key: tensor.detach().contiguous() for key, tensor in tensors.items()})
+                stored = {key: tensor.detach().cpu().contiguous() for key, tensor in tensors.items()}
+                write_tensors(folder / name, stored)
             write_json(folder / "state.json", state)
             (folder / MANIFEST).write_text(_manifest(folder), encoding="ascii")
         return self.path(step)

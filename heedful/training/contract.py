@@ -27,6 +27,9 @@ class Portion(Protocol):
     def padding(self) -> int:
         """How many cells are padding and nothing else."""
 
+    def to(self, device: str) -> Portion:
+        """The same on another device; the trainer moves each portion when its turn comes."""
+
 
 class Source(Protocol):
     """Where portions come from."""
@@ -43,4 +46,4 @@ class Objective(Protocol):
     """What is to become small."""
 
     def __call__(self, model: nn.Module, portion: Any, /) -> Mapping[str, Tensor]:
-        """The sum of each loss over the portion, named as in its counts; it moves the portion to the model's device."""
+        """The sum of each loss over the portion, named as in its counts; both are on the device of the run."""

@@ -96,17 +96,21 @@ class World:
 
 
 @contextmanager
-def joined(timeout_minutes: float = 30.0) -> Iterator[World]:
-    """Join the processes that torchrun started, if it did; within another `joined` block, its world."""
+def joined(timeout_minutes: float = 30.0, device: str | None = None) -> Iterator[World]:
+    """Join the processes that torchrun started, if it did; within another `joined` block, its world.
+
+    `device` is where this process computes, without it `own_device`.
+    """
+    device = device or own_device()
     if dist.is_initialized():
-        yield World(dist.get_rank(), dist.get_world_size(), own_device())
+        yield World(dist.get_rank(), dist.get_world_size(), device)
     elif int(os.environ.get("WORLD_SIZE", "1")) == 1:
-        yield World(device=own_device())
+        yield World(device=device)
     else:
         with _lost_rank():
-            _join(timedelta(minutes=timeout_minutes))
+            _join(timedelta(minutes=timeout_minutes), torch.device(device))
         try:
-            yield World(dist.get_rank(), dist.get_world_size(), own_device())
+            yield World(dist.get_rank(), dist.get_world_size(), device)
         finally:
             dist.destroy_process_group()
 
@@ -121,10 +125,12 @@ def restarted() -> bool:
     return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
 
 
-def _join(timeout: timedelta) -> None:
+def _join(timeout: timedelta, device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.set_device(device)  # nccl takes the current one
     store, rank, size = next(rendezvous("env://", timeout=timeout))
     named = PrefixStore(meet(store, rank, size, timeout), store)
-    backend = "nccl" if torch.cuda.is_available() else "gloo"
+    backend = "nccl" if device.type == "cuda" else "gloo"
     dist.init_process_group(backend, store=named, rank=rank, world_size=size, timeout=timeout)
 
 

@@ -14,8 +14,9 @@ _PROCESSES = Path("/proc")
 
 def available(device: str = "cpu") -> int | None:
     """The least of free memory, the address-space limit's rest and the container's, in bytes; None if none is known."""
-    if device.startswith("cuda"):
-        return int(torch.cuda.mem_get_info(device)[0])
+    if (kind := torch.device(device).type) != "cpu":
+        tell = getattr(torch.get_device_module(kind), "mem_get_info", None)
+        return None if tell is None else int(tell(device)[0])
     known = [size for size in (_free(), _below_limit(), _in_container()) if size is not None]
     return max(min(known), 0) if known else None
 

@@ -65,19 +65,19 @@ def is_out_of_memory(error: BaseException) -> bool:
     return isinstance(error, RuntimeError) and bool(_TOO_LITTLE.search(str(error)))
 
 
-def drop_failed_backward() -> None:
+def drop_failed_backward(device: str = "cpu") -> None:
     """Free the graph of a backward pass that failed: autograd's queue holds on to it until another pass is made."""
-    torch.zeros((), requires_grad=True).mul(1).backward()  # type: ignore[no-untyped-call]
+    torch.zeros((), device=device, requires_grad=True).mul(1).backward()  # type: ignore[no-untyped-call]
 
 
 def _kept_for_backward(model: nn.Module, objective: Objective, portion: Any) -> int | None:
-    own = {p.untyped_storage().data_ptr() for p in model.parameters()}
+    own = {p.untyped_storage()._cdata for p in model.parameters()}  # storages by their address, on any device
     kept: dict[int, int] = {}
 
     def pack(tensor: Tensor) -> Tensor:
         storage = tensor.untyped_storage()
-        if storage.data_ptr() not in own:
-            kept[storage.data_ptr()] = storage.nbytes()
+        if storage._cdata not in own:
+            kept[storage._cdata] = storage.nbytes()
         return tensor.detach()  # itself, it could hold the very graph that holds it, and both would stay for ever
 
     buffers = [buffer.clone() for buffer in model.buffers()]

@@ -47,10 +47,15 @@ def in_precision(objective: Objective, precision: Precision) -> Objective:
     return rounded
 
 
-def resolved_precision(asked: AskedPrecision, device: str) -> Resolved:
-    """What `asked` means on a device: for `auto` its instructions decide, never a measurement."""
+def resolved_precision(asked: AskedPrecision, device: str, stored: Precision | None = None) -> Resolved:
+    """What `asked` means on a device: for `auto` its instructions decide, never a measurement.
+
+    `stored` is the precision of a run that is resumed, which `auto` leaves as it is.
+    """
     if asked != "auto":
         return Resolved(asked, "as asked for")
+    if stored is not None:
+        return Resolved(stored, "as the run was started")
     found = bfloat16_of(device)
     return Resolved("bfloat16" if found.there else "float32", found.reason)
 

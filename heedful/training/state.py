@@ -48,6 +48,7 @@ class State:
     best_step: int | None = None
     best_value: float | None = None
     without_best: int = 0  # evaluations since the best one
+    arithmetic: str = ""  # the kind of processor that has computed, see heedful.training.processor
     window: Window = field(default_factory=Window)
 
     def add(self, taken: Taken) -> None:

@@ -26,7 +26,7 @@ from heedful.training.memory import drop_failed_backward, is_out_of_memory
 from heedful.training.optimiser import Optimiser
 from heedful.training.precision import in_precision
 from heedful.training.timing import Clock
-from heedful.training.training_config import TrainingConfig
+from heedful.training.training_config import Precision, TrainingConfig
 
 
 class OutOfMemory(Exception):
@@ -73,7 +73,7 @@ class Stepper:
         while_backward: Callable[[], None],
     ) -> None:
         self._model, self._optimiser = model, optimiser
-        self._objective = in_precision(objective, config.precision)
+        self._objective = on_device(objective, config.precision, world.device)
         self._config, self._world, self._clock = config, world, clock
         self._while_backward = while_backward
         self._parameters = list(optimiser.parameters.values())
@@ -108,7 +108,7 @@ class Stepper:
         sums: dict[str, Tensor] = {}
         try:
             for index, portion in enumerate(portions):
-                seed_dropout(self._config.seed, number, index, self._world.rank)
+                seed_dropout(self._config.seed, number, index, self._world.rank, self._world.device)
                 losses = self._objective(self._model, portion)
                 mean = torch.stack([loss / max(totals.counts[name], 1) for name, loss in losses.items()]).sum()
                 self._clock.lap("forward")
@@ -131,16 +131,22 @@ class Stepper:
         failed, *sums_of_all = self._world.sum([float(sums is None), *own])
         if failed:
             self._optimiser.forget_gradients()
-            drop_failed_backward()
+            drop_failed_backward(self._world.device)
             raise OutOfMemory
         return dict(zip(names, sums_of_all, strict=True))
 
 
-def seed_dropout(seed: int, number: int, portion: int, rank: int) -> None:
+def on_device(objective: Objective, precision: Precision, device: str) -> Objective:
+    """The objective as a run computes it: in its precision, each portion moved to where the model is."""
+    rounded = in_precision(objective, precision)
+    return lambda model, portion: rounded(model, portion.to(device))
+
+
+def seed_dropout(seed: int, number: int, portion: int, rank: int, device: str = "cpu") -> None:
     """Set torch's generators to where this portion of this step begins, whatever went before."""
     digest = hashlib.blake2b(f"{seed} {number} {portion} {rank}".encode(), digest_size=8).digest()
     start = int.from_bytes(digest, "big")
-    # torch.manual_seed would also visit back ends that are not there, at 0.2 ms a call.
-    torch.default_generator.manual_seed(start)
-    if torch.cuda.is_available():
-        torch.cuda.manual_seed(start)
+    if device == "cpu":  # torch.manual_seed would also visit back ends that are not there, at 0.2 ms a call
+        torch.default_generator.manual_seed(start)
+    else:
+        torch.manual_seed(start)

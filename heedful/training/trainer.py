@@ -28,11 +28,12 @@ from heedful.training.journal import Journal, evaluation_at
 from heedful.training.keeper import Keeper
 from heedful.training.memory import estimate, is_out_of_memory, megabytes
 from heedful.training.optimiser import Optimiser, RateScale
-from heedful.training.precision import in_precision
+from heedful.training.precision import resume_remark
+from heedful.training.processor import arithmetic_of
 from heedful.training.run_folder import RunFolder
 from heedful.training.signals import BrokenOff, StopSignals
 from heedful.training.state import State, Window
-from heedful.training.step import OutOfMemory, Stepper, Taken
+from heedful.training.step import OutOfMemory, Stepper, Taken, on_device
 from heedful.training.timing import Clock
 from heedful.training.training_config import TrainingConfig
 
@@ -56,6 +57,7 @@ class Trainer:
     """Trains `model` in `run_folder` as `config` says.
 
     `record` is the config of everything (a dataclass) that goes into the run's config.toml; without it `config` does.
+    `device` is where it computes, without it a GPU if there is one; the model is moved there and stays.
     A program that does nothing but train should call `prepare_process` before anything else of torch.
     """
 
@@ -68,11 +70,12 @@ class Trainer:
         run_folder: str | Path,
         hooks: Hooks | None = None,
         record: Any = None,
+        device: str | None = None,
     ) -> None:
         self.model, self.objective, self.source, self.config = model, objective, source, config
         self.folder = RunFolder(run_folder)
         self.hooks = hooks or Hooks()
-        self.record = record or config
+        self.record, self.device = record or config, device
         self.clock = Clock()
 
     def run(self, resume: bool = False, signals: StopSignals | None = None) -> Outcome:
@@ -81,7 +84,7 @@ class Trainer:
         Where nobody listens to signals, Ctrl-C ends a run with a checkpoint and comes back as KeyboardInterrupt.
         """
         with (
-            joined(self.config.timeout_minutes) as world,
+            joined(self.config.timeout_minutes, self.device) as world,
             signals or nullcontext(),
             Ahead(self.source, world, self.config.steps) as ahead,
         ):
@@ -104,7 +107,8 @@ class _Run:
     """A run in progress."""
 
     def __init__(self, trainer: Trainer, world: World, signals: StopSignals, ahead: Ahead) -> None:
-        self.model, self.config, self.folder, self.hooks = trainer.model, trainer.config, trainer.folder, trainer.hooks
+        self.model = trainer.model.to(world.device)  # before the optimiser, whose state lies beside the parameters
+        self.config, self.folder, self.hooks = trainer.config, trainer.folder, trainer.hooks
         self.trainer, self.world, self.signals, self.ahead, self.clock = trainer, world, signals, ahead, trainer.clock
         self.optimiser = Optimiser(self.model, self.config, self.hooks.rate_scale)
         self.stepper = Stepper(
@@ -283,6 +287,9 @@ class _Run:
 
     def _restore(self) -> None:
         self.state = self.keeper.restore(self.state)
+        before, self.state.arithmetic = self.state.arithmetic, arithmetic_of(self.world.device)
+        if remark := resume_remark(self.config.precision, before, self.state.arithmetic):
+            self._emit(Note(remark))
         if self.world.rank == 0:
             self.clock.resume(self.folder.timing)
             self.journal = Journal(self.folder.metrics, self.state.step)
@@ -301,7 +308,7 @@ class _Run:
         if self.world.rank == 0 and self.state.step < self.config.steps:
             number, portions = self.state.step, self.state.portions
             portion = self.trainer.source.step(number, self.world.rank, self.world.size, portions)[0]
-            objective = in_precision(self.trainer.objective, self.config.precision)
+            objective = on_device(self.trainer.objective, self.config.precision, self.world.device)
             needs = estimate(self.model, self.optimiser, objective, portion)
             free = available(self.world.device)
             short = needs.activations is None or (free is not None and needs.gradients + needs.activations > free)

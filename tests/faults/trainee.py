@@ -49,6 +49,9 @@ class Rows:
     def padding(self) -> int:
         return 0
 
+    def to(self, device: str) -> Rows:
+        return Rows(self.x.to(device), self.asked.to(device), self.positive.to(device))
+
 
 class RandomRows:
     """A source: step `number` is a batch from a generator seeded with it, cut evenly over ranks and portions."""

@@ -78,6 +78,12 @@ def test_a_precision_that_is_asked_for_is_taken(processor: Pretended) -> None:
     assert resolved_precision("float32", "cpu").precision == "float32"
 
 
+def test_a_resumed_run_keeps_its_precision_on_another_processor(processor: Pretended) -> None:
+    processor.be("x86_64", "AVX2", False)
+    assert resolved_precision("auto", "cpu", stored="bfloat16").precision == "bfloat16"
+    assert resolved_precision("float32", "cpu", stored="bfloat16").precision == "float32"  # and is refused as a change
+
+
 def test_bfloat16_without_instructions_is_warned_of_with_a_factor(processor: Pretended) -> None:
     processor.patch.setattr(precision, "bfloat16_speed", lambda: 0.02)
     processor.be("x86_64", "AVX512", True)

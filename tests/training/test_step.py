@@ -74,6 +74,9 @@ class Masked:
     def padding(self) -> int:
         return 0
 
+    def to(self, device: str) -> Masked:
+        return self
+
 
 def masked(sequences: Sequence[Sequence[int]]) -> Masked:
     batch = flat_batch(sequences)
