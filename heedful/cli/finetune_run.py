@@ -24,6 +24,7 @@ from heedful.data.labelled import TextRow
 from heedful.errors import HeedfulError
 from heedful.inference.workers import worker_pool
 from heedful.models.heads import freeze, layer_depth
+from heedful.tasks.blind_guess import blind_guess_remark
 from heedful.tasks.finetuning import TaskObjective, features_of
 from heedful.tasks.items import ItemSource, Known
 from heedful.training.distributed import restarted
@@ -83,6 +84,10 @@ def run(plan: Plan, output: Path, resume: bool, material: Material | None = None
         if dev is not None and dev.kept is not None:
             write_scores(output / "scores.json", dev.kept.scores)
         tell_end(display, trainer, outcome)
+        if dev is not None and dev.kept is not None and plan.training.best is not None:
+            remark = blind_guess_remark(dev.kept.task, dev.examples, dev.kept.scores, plan.training.best)
+            if remark:
+                display.show(Note(f"remark: {remark}"))
     return Finished(outcome, dev.kept.scores if dev and dev.kept else {}, output)
 
 

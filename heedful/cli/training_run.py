@@ -16,6 +16,7 @@ from heedful.errors import HeedfulError
 from heedful.training.budget import steps_for
 from heedful.training.contract import Objective, Source
 from heedful.training.events import Note, Outcome
+from heedful.training.loss_remark import loss_remark
 from heedful.training.run_folder import RunFolder
 from heedful.training.trainer import Trainer
 from heedful.training.training_config import TrainingConfig
@@ -63,4 +64,7 @@ def tell_end(display: TrainingDisplay, trainer: Trainer, outcome: Outcome) -> No
     lines = [f"{outcome}, {clock(trainer.clock.wall)} in all", f"report: {write_report(folder.path)}"]
     if outcome.finished:
         lines.append(f"model:  {folder.model}")
+    remark = loss_remark(folder.metrics)
+    if remark:
+        lines.append(f"remark: {remark}")
     display.console.print("\n".join(lines), markup=False, highlight=False)

@@ -205,6 +205,10 @@ class Answer(Task[Question]):
         answered = np.array([bool(truth) for truth in truths])
         return lambda chosen: _means(exact[chosen], f1[chosen], answered[chosen])
 
+    def blind_guess(self, examples: Sequence[Question]) -> tuple[str, Sequence[Prediction]] | None:
+        """No answer, where questions may have none."""
+        return ("nothing", [{"answer": ""}] * len(examples)) if self.no_answer else None
+
     def tuned(self, examples: Sequence[Question], predictions: Sequence[Prediction]) -> Answer:
         """The task with the threshold that gives these predictions the best F1."""
         if not self.no_answer:

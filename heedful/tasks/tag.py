@@ -7,7 +7,7 @@ then looks for the best path through the whole sentence, not through a window.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain, groupby
@@ -201,6 +201,12 @@ class Tag(Task[TaggedWords]):
             return {"f1": f1, "precision": precision, "recall": recall, "accuracy": right / total if total else nan}
 
         return rescored
+
+    def blind_guess(self, examples: Sequence[TaggedWords]) -> tuple[str, Sequence[Prediction]]:
+        """The commonest tag for every word, which is O where there are entities."""
+        ((tag, _),) = Counter(chain.from_iterable(example.tags or () for example in examples)).most_common(1)
+        tag = "O" if self.finds_entities else tag
+        return tag, [{"labels": [tag] * len(example.words)} for example in examples]
 
     def details(self, examples: Sequence[TaggedWords], predictions: Sequence[Prediction]) -> Sequence[Detail]:
         """Each type of entity by itself, or each label where there are no entities."""

@@ -120,6 +120,10 @@ class Task(ABC, Generic[E]):
     def score(self, examples: Sequence[E], predictions: Sequence[Prediction]) -> Mapping[str, float]:
         """How good predictions for labelled examples are."""
 
+    def blind_guess(self, examples: Sequence[E]) -> tuple[str, Sequence[Prediction]] | None:
+        """The best single answer for all labelled examples, by its name, and as predictions; None if there is none."""
+        return None
+
     def rescorer(self, examples: Sequence[E], predictions: Sequence[Prediction]) -> Rescorer:
         """As `score`, for the many choices of a bootstrap; what is the same in all of them may be computed once."""
 
