@@ -48,35 +48,44 @@ def to_mapping(config: Any) -> dict[str, Any]:
 
 def read_toml(cls: type[C], path: str | Path) -> C:
     """The config `cls` that a TOML file holds; a nested dataclass is a table."""
+    return from_mapping(cls, read_toml_values(path), path)
+
+
+def read_toml_values(path: str | Path) -> dict[str, Any]:
+    """What a TOML file says."""
     path = Path(path)
     try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:
         raise HeedfulError(f"not TOML: {error}", where=path, remedy="mend the file at that place") from error
     except UnicodeDecodeError as error:
         raise HeedfulError(f"not UTF-8 at byte {error.start}", where=path, remedy="save the file as UTF-8") from error
     except OSError as error:
         raise HeedfulError(f"cannot read {path.name}: {error.strerror}", where=path, remedy="check the path") from error
-    return from_mapping(cls, values, path)
 
 
 def write_toml(config: Any, path: str | Path) -> None:
     """Write a config where `read_toml` will find it, whole or not at all; what is None is left out."""
+    write_toml_values(toml_values(config), path)
+
+
+def write_toml_values(values: Mapping[str, Any], path: str | Path) -> None:
+    """Write a TOML file, whole or not at all."""
     import tomli_w
 
     with atomic_file(path) as file:
-        file.write(tomli_w.dumps(_without_none(config)))
+        file.write(tomli_w.dumps(values))
 
 
-def _without_none(config: Any) -> dict[str, Any]:
-    """TOML has no None, so such a field is left out; that reads back only if None is its default."""
+def toml_values(config: Any) -> dict[str, Any]:
+    """A config as TOML can say it: a field that is None is left out, which reads back only if that is its default."""
     values: dict[str, Any] = {}
     for field in dataclasses.fields(config):
         value = getattr(config, field.name)
         if value is None and field.default is not None:
             raise ValueError(f"{field.name} is None, which TOML cannot say, and its default is another")
         if value is not None:
-            values[field.name] = _without_none(value) if dataclasses.is_dataclass(value) else value
+            values[field.name] = toml_values(value) if dataclasses.is_dataclass(value) else value
     return values
 
 

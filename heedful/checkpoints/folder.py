@@ -12,9 +12,9 @@ from heedful.checkpoints.families import family_of
 from heedful.checkpoints.family import Family
 from heedful.checkpoints.folder_weights import open_weights, weight_notes
 from heedful.checkpoints.sentence_transformers import SentenceLayout, SentenceSettings, read_layout
+from heedful.checkpoints.tensorflow_folder import config_file, config_values
 from heedful.checkpoints.weights import Source
 from heedful.errors import HeedfulError
-from heedful.json_files import read_json
 from heedful.models.encoder import EncoderConfig, check_room
 from heedful.text.tokenizer import Tokenizer
 
@@ -80,9 +80,9 @@ def read_folder(path: str | Path, force: bool = False) -> ModelFolder:
     if not folder.is_dir():
         raise HeedfulError("there is no such folder", where=folder, remedy="give a folder that holds a config.json")
     layout = read_layout(folder)
-    config = _config(layout.encoder)
-    family = family_of(config, layout.encoder / CONFIG)
-    model_config = family.config.read(config, layout.encoder / CONFIG)
+    config, file = config_values(layout.encoder), config_file(layout.encoder) or layout.encoder
+    family = family_of(config, file)
+    model_config = family.config.read(config, file)
     tokenizer = _tokenizer(layout, family)
     notes = [*layout.notes, *_config_notes(family, config)]
     meant = force or (tokenizer is not None and tokenizer.vocab_size == config.get(PIECES))
@@ -115,12 +115,6 @@ def with_pieces(foreign: Mapping[str, Any] | None, tokenizer: Tokenizer | None, 
     """The keys of a config.json to keep, with the number of the tokenizer's pieces if the model has more rows."""
     kept = {key: value for key, value in (foreign or {}).items() if key != PIECES}
     return {**kept, PIECES: tokenizer.vocab_size} if tokenizer and tokenizer.vocab_size < vocab_size else kept
-
-
-def _config(folder: Path) -> dict[str, Any]:
-    if not (folder / CONFIG).is_file():
-        raise HeedfulError(f"no {CONFIG} in the folder", where=folder, remedy="give a folder in Hugging Face's layout")
-    return read_json(folder / CONFIG)
 
 
 def _tokenizer(layout: SentenceLayout, family: Family[Any]) -> Tokenizer | None:

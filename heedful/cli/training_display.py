@@ -69,6 +69,7 @@ class TrainingDisplay:
         lines = [f"{event.outcome}, {clock(event.seconds)} in all", f"report: {event.report}"]
         if event.outcome.finished:
             lines.append(f"model:  {event.model}")
+        lines += [f"remark: {remark}" for remark in event.remarks]
         self.console.print("\n".join(lines), markup=False, highlight=False)
 
     def _print(self, text: str) -> None:

@@ -5,19 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from itertools import count, takewhile
-from pathlib import Path
 from typing import Any
 
 from heedful.data.labelled import Choice, Dataset
 from heedful.data.tables import Row, Table, read_table
 from heedful.errors import HeedfulError
+from heedful.text.rows import DataSource
 
 # Where context and question stand; the last two are SWAG's.
 BEGINNINGS = (("context", "question"), ("sent1", "sent2"), ("context", "startphrase"))
 _LAYOUT = '{"context": "…", "question": "…", "choices": ["…", "…"], "label": 0}'
 
 
-def read_choices(path: Path, labelled: bool = True) -> Dataset[Choice]:
+def read_choices(path: DataSource, labelled: bool = True) -> Dataset[Choice]:
     """The rows of a file; without `labelled`, labels are not looked at and may be missing.
 
     JSON lines hold a list `choices` (or `endings`) after a `context`, a `question` or both; in SWAG's tables these are

@@ -18,6 +18,7 @@ from heedful.errors import HeedfulError
 from heedful.text.bert_words import bert_words
 from heedful.text.documents import read_lines, read_objects, text_lines
 from heedful.text.ideographs import IDEOGRAPHS
+from heedful.text.rows import DataSource, Rows
 
 STRAY = "tags I-X that follow neither B-X nor I-X, read as B-X"
 NO_WORD = "lines with a tag but no word, left out"
@@ -36,16 +37,19 @@ class _Sentence:
     places: list[str] = field(default_factory=list)  # of the words, as file:line
 
 
-def read_tagged(path: Path, labelled: bool = True) -> Dataset[TaggedWords]:
+def read_tagged(path: DataSource, labelled: bool = True) -> Dataset[TaggedWords]:
     """The sentences of a file; without `labelled`, tags are not looked at and may be missing.
 
     Files without any B- or I- hold plain tags, such as parts of speech, which stay as they are. An unlabelled .txt
     whose first line has no tabs and does not end in a tag is running text, a sentence a line.
     """
     oddities = Oddities(path)
-    if not labelled and _is_running_text(path):
+    if isinstance(path, Rows) or holds_objects(path):
+        sentences = list(_from_objects(path, labelled))
+    elif not labelled and _is_running_text(path):
         return Dataset(list(_from_texts(path)), oddities.remarks)
-    sentences = list(_from_objects(path, labelled) if holds_objects(path) else _from_lines(path, labelled, oddities))
+    else:
+        sentences = list(_from_lines(path, labelled, oddities))
     if not sentences:
         raise HeedfulError("no sentences in this file", where=path, remedy="give a word and its tag on each line")
     if labelled and any(tag.startswith(("B-", "I-")) for sentence in sentences for tag in sentence.tags):
@@ -130,7 +134,7 @@ def _check_columns(cells: Sequence[str], columns: int, labelled: bool, where: st
         raise HeedfulError(what, where=where, remedy="give every line the same columns, the tag in the last one")
 
 
-def _from_objects(path: Path, labelled: bool) -> Iterator[_Sentence]:
+def _from_objects(path: DataSource, labelled: bool) -> Iterator[_Sentence]:
     for where, row in read_objects(path):
         words = _strings(row, ("words", "tokens"), where)
         tags = _strings(row, ("tags", "labels", "ner_tags"), where) if labelled else []

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from pathlib import Path
 
 from heedful.data.labelled import Remark
 from heedful.text.documents import has_byte_order_mark
+from heedful.text.rows import DataSource
 
 PLACES = 3  # how many are named of each kind
 
@@ -14,7 +14,7 @@ PLACES = 3  # how many are named of each kind
 class Oddities:
     """Counts each kind of oddity and keeps its first places; a byte order mark at the start of a file is one."""
 
-    def __init__(self, path: Path | None = None) -> None:
+    def __init__(self, path: DataSource | None = None) -> None:
         self._counts: Counter[str] = Counter()
         self._places: dict[str, list[str]] = defaultdict(list)
         if path is not None and has_byte_order_mark(path):

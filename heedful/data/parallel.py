@@ -12,6 +12,7 @@ from heedful.data.oddities import Oddities
 from heedful.data.tables import column_named, is_table, read_table, text_under
 from heedful.errors import HeedfulError
 from heedful.text.documents import text_lines
+from heedful.text.rows import DataSource, Rows
 
 EMPTY = "pairs with an empty side, left out"
 KEPT = "pairs with an empty side, which count for nothing in the whole"
@@ -31,21 +32,27 @@ class SentencePair:
         return not self.source or not self.target
 
 
-def read_pairs(files: Sequence[str | Path], source: str, target: str, whole: bool = True) -> Dataset[SentencePair]:
+def read_pairs(
+    files: Sequence[str | DataSource], source: str, target: str, whole: bool = True
+) -> Dataset[SentencePair]:
     """The pairs of one table or JSON-lines file by the names of two columns, or of two texts, whose lines are pairs.
 
     White space around a text is taken off, and pairs with an empty side are counted and, unless `whole` is False, left
     out.
     """
     if len(files) == 1:
-        return _from_table(Path(files[0]), source, target, whole)
+        return _from_table(_opened(files[0], source, target), source, target, whole)
     if len(files) == 2:
-        return _from_texts(Path(files[0]), Path(files[1]), whole)
+        return _from_texts(Path(str(files[0])), Path(str(files[1])), whole)
     what = f"{len(files)} files do not make pairs"
     raise HeedfulError(what, remedy="give one table with a column for each side, or two texts of equally many lines")
 
 
-def _from_table(path: Path, source: str, target: str, whole: bool) -> Dataset[SentencePair]:
+def _opened(data: str | DataSource, source: str, target: str) -> DataSource:
+    return data.named([(source, target)]) if isinstance(data, Rows) else Path(data)
+
+
+def _from_table(path: DataSource, source: str, target: str, whole: bool) -> Dataset[SentencePair]:
     table = read_table(path)
     if len(table.columns) == 1 and not is_table(path):
         what = "this is one text, and pairs have two sides"
@@ -85,7 +92,7 @@ def _stripped(pairs: Iterable[SentencePair], oddities: Oddities, whole: bool) ->
             yield stripped
 
 
-def _some(pairs: list[SentencePair], remarks: tuple[Remark, ...], where: Path) -> Dataset[SentencePair]:
+def _some(pairs: list[SentencePair], remarks: tuple[Remark, ...], where: DataSource) -> Dataset[SentencePair]:
     if all(pair.empty for pair in pairs):
         raise HeedfulError("no pair has text on both sides", where=where, remedy="give a file that holds pairs")
     return Dataset(pairs, remarks)

@@ -11,6 +11,7 @@ from heedful.data.oddities import Oddities
 from heedful.data.tables import ending
 from heedful.errors import HeedfulError
 from heedful.text.documents import parse_json, read_lines, read_objects
+from heedful.text.rows import DataSource
 
 MOVED = "answers whose offset did not match the text, moved to where they stand"
 DROPPED = "answers that do not stand where the offset says nor near it, dropped"
@@ -22,14 +23,14 @@ _LAYOUT = '{"data": [{"paragraphs": [{"context": "…", "qas": [{"id": "…", "q
 Fields = dict[str, Any]
 
 
-def read_questions(path: Path, labelled: bool = True) -> Dataset[Question]:
+def read_questions(path: DataSource, labelled: bool = True) -> Dataset[Question]:
     """The questions of a file; without `labelled`, answers are not looked at and may be missing.
 
     An answer whose offset is wrong is moved to the only place where it stands in the context, or to the nearest one
     if that is near; otherwise it is dropped, and a question with no answer left is left out. All of it is counted.
     """
     oddities = Oddities(path)
-    asked = read_objects(path) if ending(path) == ".jsonl" else _from_document(path)
+    asked = _from_document(path) if isinstance(path, Path) and ending(path) != ".jsonl" else read_objects(path)
     read = (_question(fields, where, labelled, oddities) for where, fields in asked)
     questions = [question for question in read if question is not None]
     if not questions and oddities.count(LEFT_OUT):

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from heedful.data.oddities import Oddities
 from heedful.errors import HeedfulError
 from heedful.text.documents import read_lines, read_objects
+from heedful.text.rows import DataSource, Rows
 
 RAGGED = "rows with another number of columns, left out"
 BLANK = "blank lines, passed over"
@@ -40,7 +41,7 @@ class Record(NamedTuple):
 class Table:
     """A table whose rows can be gone through once; only then the oddities are complete."""
 
-    path: Path
+    path: DataSource
     columns: tuple[str, ...]
     rows: Iterator[Row]
     oddities: Oddities
@@ -50,9 +51,9 @@ class Table:
 Unnamed = Callable[[Sequence[str]], Sequence[str] | None]
 
 
-def read_table(path: Path, unnamed: Unnamed = lambda cells: None) -> Table:
+def read_table(path: DataSource, unnamed: Unnamed = lambda cells: None) -> Table:
     """Open a table of the format that its name tells; what is neither .csv nor .jsonl nor .json is tab separated."""
-    if holds_objects(path):
+    if isinstance(path, Rows) or holds_objects(path):
         return _object_table(path)
     records = _comma_records(path) if ending(path) == ".csv" else _tab_records(path)
     oddities = Oddities(path)
@@ -67,18 +68,20 @@ def read_table(path: Path, unnamed: Unnamed = lambda cells: None) -> Table:
     return Table(path, columns, _rows(path, columns, chain(top if names else [], records), oddities), oddities)
 
 
-def holds_objects(path: Path) -> bool:
+def holds_objects(path: DataSource) -> bool:
     """Whether the name says that each line is a JSON object."""
     return ending(path) in (".jsonl", ".json")
 
 
-def is_table(path: Path) -> bool:
+def is_table(path: DataSource) -> bool:
     """Whether the name says that it is a table or holds JSON objects."""
     return ending(path) in (".tsv", ".csv") or holds_objects(path)
 
 
-def ending(path: Path) -> str:
-    """How the name ends when .gz is taken off, in small letters."""
+def ending(path: DataSource) -> str:
+    """How the name ends when .gz is taken off, in small letters; rows in memory are as JSON lines."""
+    if isinstance(path, Rows):
+        return ".jsonl"
     return Path(str(path).removesuffix(".gz")).suffix.lower()
 
 
@@ -163,7 +166,7 @@ def _check_ragged(total: int, columns: tuple[str, ...], oddities: Oddities, sepa
         )
 
 
-def _object_table(path: Path) -> Table:
+def _object_table(path: DataSource) -> Table:
     objects = read_objects(path)
     first = next(objects, None)
     if first is None:
@@ -172,5 +175,5 @@ def _object_table(path: Path) -> Table:
     return Table(path, tuple(first[1]), rows, Oddities(path))
 
 
-def _empty(path: Path) -> HeedfulError:
+def _empty(path: DataSource) -> HeedfulError:
     return HeedfulError("this file is empty", where=path, remedy="give a file with rows")

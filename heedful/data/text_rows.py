@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 
 from heedful.data.labelled import Columns, Dataset, TextRow
 from heedful.data.oddities import Oddities
 from heedful.data.tables import Row, Table, as_json, column_named, no_column, read_table, text_under
 from heedful.errors import HeedfulError
+from heedful.text.rows import DataSource
 
 # The usual names, in small letters. Of several the first that a header has is taken, and a pair before a single text.
 PAIRS = (
@@ -38,7 +38,7 @@ COLA = ("source", "label", "star", "sentence")
 NO_CONSENSUS = "-"
 
 
-def read_text_rows(path: Path, columns: Columns, labelled: bool = True) -> Dataset[TextRow]:
+def read_text_rows(path: DataSource, columns: Columns, labelled: bool = True) -> Dataset[TextRow]:
     """The rows of a table or of JSON lines; without `labelled`, labels are not looked at.
 
     An unlabelled file without tabs and without a header we know is a plain one with a text in each line.

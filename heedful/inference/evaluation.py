@@ -14,7 +14,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,6 +25,7 @@ from heedful.inference.bars import Bar, no_bar
 from heedful.inference.predictor import Evaluation, Predictor
 from heedful.tasks.bootstrap import interval, paired
 from heedful.tasks.task import Detail
+from heedful.text.rows import DataSource
 
 ROUNDS, WORST = 500, 5
 # The scores of which one says how right a single answer is, the first that a task has; errors count downwards.
@@ -73,7 +73,7 @@ class EvaluationSettings:
 
 def evaluate(
     predictors: Sequence[Predictor],
-    data: str | Path,
+    data: str | DataSource,
     settings: EvaluationSettings | None = None,
     bar: Bar = no_bar,
 ) -> EvaluationReport:
@@ -106,7 +106,7 @@ def evaluate(
     )
 
 
-def _answered(one: Predictor, data: str | Path, columns: Columns, bar: Bar) -> Evaluation:
+def _answered(one: Predictor, data: str | DataSource, columns: Columns, bar: Bar) -> Evaluation:
     read = one.read(data, columns)
     with bar("predicting", len(read.examples), "examples") as advance:
         return one.evaluate(read, lambda done: advance(done, done))

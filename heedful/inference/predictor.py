@@ -26,6 +26,7 @@ from heedful.tasks.finetuning import predict
 from heedful.tasks.registry import task_of
 from heedful.tasks.task import Prediction
 from heedful.text.documents import read_lines
+from heedful.text.rows import DataSource, Rows
 
 # So many examples are tokenized, sorted and computed together.
 EXAMPLES_PER_CHUNK = 1024
@@ -85,19 +86,19 @@ class Predictor:
                 chunk = examples[start : start + EXAMPLES_PER_CHUNK]
                 yield predict(self.task, self.model, chunk, self.tokenizer, pool.map)
 
-    def read(self, path: str | Path, columns: Columns | None = None, labelled: bool = True) -> Dataset[Any]:
-        """The examples of a file, checked against the labels the model knows.
+    def read(self, data: str | DataSource, columns: Columns | None = None, labelled: bool = True) -> Dataset[Any]:
+        """The examples of a file, or of rows in memory, checked against the labels the model knows.
 
         Columns that are not named are those of the training data. Without `labelled` every row is an example: one that
         cannot be read is an error, where labelled data may lose a few.
         """
         asked = columns or Columns()
-        data = self.task.read(Path(path), self._columns(Path(path), asked, labelled), labelled)
+        found = self.task.read_data(data, self._columns(data, asked, labelled), labelled)
         if labelled:
-            self.task.check(data.examples)
+            self.task.check(found.examples)
         else:
-            _check_whole(data)
-        return data
+            _check_whole(found)
+        return found
 
     def evaluate(self, data: Dataset[Any], advance: Callable[[int], object] = lambda done: None) -> Evaluation:
         """Predictions and scores for labelled examples; `advance` is told how many are done."""
@@ -107,9 +108,9 @@ class Predictor:
             advance(len(predictions))
         return Evaluation(data, predictions, self.task.score(data.examples, predictions))
 
-    def _columns(self, path: Path, asked: Columns, labelled: bool) -> Columns:
+    def _columns(self, data: str | DataSource, asked: Columns, labelled: bool) -> Columns:
         own = self.trained_on.columns
-        if not labelled and asked == Columns() and _holds_plain_lines(path, own.text):
+        if not labelled and asked == Columns() and _holds_plain_lines(data, own.text):
             return asked
         return Columns(asked.text or own.text, asked.pair or own.pair, asked.label or own.label)
 
@@ -134,9 +135,9 @@ def _check_whole(data: Dataset[Any]) -> None:
             raise HeedfulError(what, where=remark.places[0], remedy="mend them: each row is to get an answer")
 
 
-def _holds_plain_lines(path: Path, header: str | None) -> bool:
+def _holds_plain_lines(data: str | DataSource, header: str | None) -> bool:
     """Whether a file has a text in each line and no columns; the first line may still name the only one."""
-    if ending(path) != ".txt":
+    if isinstance(data, Rows) or ending(Path(data)) != ".txt":
         return False
-    first = next((line for line in read_lines(path) if line.strip()), "")
+    first = next((line for line in read_lines(data) if line.strip()), "")
     return "\t" not in first and first.strip() != header

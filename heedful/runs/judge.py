@@ -36,6 +36,10 @@ class Judge(ABC, Generic[J]):
         """What the model makes of a few inputs, for a reader."""
         return ()
 
+    def remark(self, decides: str | None) -> str | None:
+        """What whoever trained the model should know about the scores of the weights that are kept."""
+        return None
+
     def evaluate(self, model: nn.Module) -> Mapping[str, float]:
         """The scores of a model."""
         self.last = self.judge(model)

@@ -5,23 +5,29 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import torch
 from torch import nn
 
-from heedful.config import read_toml
+from heedful.config import from_mapping
 from heedful.inference.embedder import Embedder
 from heedful.inference.load import load
 from heedful.inference.translator import Translator
+from heedful.runs.finetuning.settings import FinetuningSettings
 from heedful.runs.judge import Judge
+from heedful.runs.pretraining.settings import PretrainingSettings
 from heedful.runs.score_file import write_scores
+from heedful.runs.settings import storable
+from heedful.runs.translation.settings import TranslationSettings
 from heedful.training.contract import Objective, Source
-from heedful.training.distributed import restarted
+from heedful.training.distributed import own_device, restarted
 from heedful.training.events import Ended, Evaluated, Event, Note, Outcome
+from heedful.training.loss_remark import loss_remark
 from heedful.training.optimiser import RateScale
+from heedful.training.precision import resolved_precision, slow_bfloat16_warning
 from heedful.training.process import denormals_as_zero
 from heedful.training.run_folder import RunFolder
 from heedful.training.signals import StopSignals
@@ -31,6 +37,7 @@ from heedful.views.comparison import SCORES
 from heedful.views.report import REPORT, write_report
 
 P = TypeVar("P")
+S = TypeVar("S", PretrainingSettings, FinetuningSettings, TranslationSettings)
 OnEvent = Callable[[Event], None]
 
 
@@ -75,7 +82,8 @@ class Stage:
 
     def stored_plan(self, kind: type[P]) -> P | None:
         """What an earlier session of this run was told, if there was one."""
-        return read_toml(kind, self.folder.config) if self.folder.config.exists() else None
+        stored = self.folder.stored()
+        return None if stored is None else from_mapping(kind, stored, self.folder.config)
 
 
 @dataclass(frozen=True)
@@ -107,13 +115,14 @@ class Run:
         return load(self.folder, device)
 
 
-def carry_out(prepare: Callable[[Stage], Ready], stage: Stage) -> Run:
-    """Train what `prepare` makes ready, from reading the data to the report."""
+def carry_out(prepare: Callable[[S, Stage], Ready], settings: S, stage: Stage) -> Run:
+    """Train what `prepare` makes ready of the settings, from reading the data to the report."""
     stage.folder.check_resumable(stage.resume or restarted())
+    stage.folder.settings = storable(settings)
     with denormals_as_zero():
         _warn_if_busy(stage)
-        ready = prepare(stage)
-        judge = ready.judge
+        ready = prepare(_with_precision(settings, stage), stage)
+        judge, training, folder = ready.judge, ready.plan.training, stage.folder
         hooks = Hooks(
             evaluate=judge.evaluate if judge else None,
             examples=judge.examples if judge else None,
@@ -121,15 +130,16 @@ def carry_out(prepare: Callable[[Stage], Ready], stage: Stage) -> Run:
             save_model=ready.save,
             rate_scale=ready.rate_scale,
         )
-        training, path = ready.plan.training, stage.folder.path
-        trainer = Trainer(ready.model, ready.objective, ready.source, training, path, hooks, ready.plan)
+        trainer = Trainer(ready.model, ready.objective, ready.source, training, folder, hooks, ready.plan)
         outcome = trainer.run(stage.resume, stage.signals)
     scores: Mapping[str, float] = judge.kept.scores if judge and judge.kept else {}
     if first_process():
         if scores:
-            write_scores(path / SCORES, scores)
-        stage.tell(Ended(outcome, trainer.clock.wall, write_report(path), stage.folder.model))
-    return Run(path, outcome, scores)
+            write_scores(folder.path / SCORES, scores)
+        remarks = (loss_remark(folder.metrics), judge.remark(training.best) if judge else None)
+        report = write_report(folder.path)
+        stage.tell(Ended(outcome, trainer.clock.wall, report, folder.model, tuple(filter(None, remarks))))
+    return Run(folder.path, outcome, scores)
 
 
 def first_process() -> bool:
@@ -140,6 +150,18 @@ def first_process() -> bool:
 def processes() -> int:
     """How many processes torchrun has started."""
     return int(os.environ.get("WORLD_SIZE", "1"))
+
+
+def _with_precision(settings: S, stage: Stage) -> S:
+    """The settings with `auto` answered: by the processor, or for a run that is resumed as it was started."""
+    asked, device = settings.precision, own_device()
+    stored = (stage.folder.stored() or {}).get("training", {}).get("precision")
+    found = resolved_precision(asked, device, stored)
+    if asked == "auto":
+        stage.note(f"precision {found}")
+    elif asked == "bfloat16" and (warning := slow_bfloat16_warning(device)):
+        stage.note(f"warning: {warning}")
+    return replace(settings, precision=found.precision)
 
 
 def _watcher(stage: Stage, ready: Ready) -> OnEvent:

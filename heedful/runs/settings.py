@@ -15,9 +15,10 @@ from typing import Any, Literal, TypeVar
 
 from heedful.config import from_mapping
 from heedful.errors import HeedfulError
+from heedful.text.rows import Rows
 
 S = TypeVar("S")
-Precision = Literal["float32", "bfloat16"]
+Precision = Literal["auto", "float32", "bfloat16"]
 _TOLD = "told"
 
 
@@ -103,9 +104,36 @@ def _plain(value: Any) -> Any:
     return os.fspath(value) if isinstance(value, os.PathLike) else value
 
 
+def data_of(given: Any) -> Any:
+    """Data as it is kept in settings: the name of a file, or rows in memory."""
+    if given is None or isinstance(given, Rows):
+        return given
+    return os.fspath(given) if isinstance(given, str | os.PathLike) else Rows(given)
+
+
+def resolved(precision: Precision) -> Literal["float32", "bfloat16"]:
+    """The precision of settings in which `auto` is answered; where nobody has asked the processor, float32."""
+    return "float32" if precision == "auto" else precision
+
+
 def one_or_two(given: Any) -> tuple[Any, ...]:
-    """Data as a tuple: a name, or two of them, or rows, which stay as they are."""
-    if isinstance(given, str | os.PathLike):
-        return (os.fspath(given),)
-    named = isinstance(given, list | tuple) and all(isinstance(one, str | os.PathLike) for one in given)
-    return tuple(map(os.fspath, given)) if named else (given,)
+    """Data that may come as two files: a tuple of one or two names, or of rows in memory."""
+    if isinstance(given, list | tuple) and all(isinstance(one, str | os.PathLike | Rows) for one in given):
+        return tuple(map(data_of, given))
+    return (data_of(given),)
+
+
+def storable(settings: Any) -> dict[str, Any]:
+    """Settings as a file can hold them: what was left to its default is left out, and rows are told by their digest."""
+    given = {
+        field.name: getattr(settings, field.name)
+        for field in dataclasses.fields(settings)
+        if getattr(settings, field.name) not in (None, field.default, (), {})
+    }
+    return {name: _in_words(value) for name, value in given.items()}
+
+
+def _in_words(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_in_words(one) for one in value]
+    return str(value) if isinstance(value, Rows) else value

@@ -15,7 +15,6 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -37,6 +36,7 @@ from heedful.tasks.task import Item, Prediction, Rescorer, Task, Window
 from heedful.tasks.text_items import first_side
 from heedful.tasks.windows import spread
 from heedful.text.ideographs import IDEOGRAPHS
+from heedful.text.rows import DataSource
 from heedful.text.tokenizer import Tokenizer
 
 Place = tuple[int, int]  # characters of a context, first and past the last
@@ -62,6 +62,7 @@ class Answer(Task[Question]):
 
     name: ClassVar[str] = "answer"
     best: ClassVar[str] = "f1"
+    layouts: ClassVar[tuple[tuple[str, ...], ...]] = (("question", "context", "answers"),)
     scores: ClassVar[tuple[str, ...]] = ("exact", "f1", "no_answer_accuracy", "has_answer_exact", "has_answer_f1")
     architecture: ClassVar[str | None] = "QuestionAnswering"
 
@@ -73,7 +74,7 @@ class Answer(Task[Question]):
     threshold: float = 0.0  # it is said where its score is so much higher than the best answer's
 
     @classmethod
-    def read(cls, path: Path, columns: Columns, labelled: bool = True) -> Dataset[Question]:
+    def read(cls, path: DataSource, columns: Columns, labelled: bool = True) -> Dataset[Question]:
         """Questions of a SQuAD or JSON-lines file; it has no columns to choose."""
         return read_questions(path, labelled)
 
@@ -206,6 +207,10 @@ class Answer(Task[Question]):
         exact, f1 = (np.array([measure(*pair) for pair in said]) for measure in MEASURES[self.language])
         answered = np.array([bool(truth) for truth in truths])
         return lambda chosen: _means(exact[chosen], f1[chosen], answered[chosen])
+
+    def blind_guess(self, examples: Sequence[Question]) -> tuple[str, Sequence[Prediction]] | None:
+        """No answer, where questions may have none."""
+        return ("nothing", [{"answer": ""}] * len(examples)) if self.no_answer else None
 
     def tuned(self, examples: Sequence[Question], predictions: Sequence[Prediction]) -> Answer:
         """The task with the threshold that gives these predictions the best F1."""

@@ -9,9 +9,9 @@ What does not fit is cut off at the left, the first side first: the ending stays
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
@@ -27,6 +27,7 @@ from heedful.models.heads import SequenceClassifier
 from heedful.tasks.label_metrics import accuracy
 from heedful.tasks.task import Item, Prediction, Task, Window
 from heedful.tasks.text_items import summed_up
+from heedful.text.rows import DataSource
 from heedful.text.tokenizer import Tokenizer
 
 
@@ -36,13 +37,17 @@ class Choose(Task[Choice]):
 
     name: ClassVar[str] = "choose"
     best: ClassVar[str] = "accuracy"
+    layouts: ClassVar[tuple[tuple[str, ...], ...]] = (
+        ("context", "choices", "label"),
+        ("context", "question", "choices", "label"),
+    )
     scores: ClassVar[tuple[str, ...]] = ("accuracy",)
     architecture: ClassVar[str | None] = "MultipleChoice"
 
     features: tuple[int, ...] = ()  # layers of a frozen encoder to look at, instead of training it
 
     @classmethod
-    def read(cls, path: Path, columns: Columns, labelled: bool = True) -> Dataset[Choice]:
+    def read(cls, path: DataSource, columns: Columns, labelled: bool = True) -> Dataset[Choice]:
         """Choices of a JSON-lines file, or of a CSV file as SWAG's; it has no columns to choose."""
         return read_choices(path, labelled)
 
@@ -126,6 +131,11 @@ class Choose(Task[Choice]):
         """Accuracy."""
         truth = [example.label for example in examples]
         return {"accuracy": accuracy(truth, [prediction["label"] for prediction in predictions])}
+
+    def blind_guess(self, examples: Sequence[Choice]) -> tuple[str, Sequence[Prediction]]:
+        """The place where the right ending stands most often."""
+        ((place, _),) = Counter(example.label for example in examples).most_common(1)
+        return f"ending {place}", [{"label": place}] * len(examples)
 
 
 def _second_sides(example: Choice) -> list[str]:

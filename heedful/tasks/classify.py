@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -100,6 +101,11 @@ class Classify(TextTask):
             "f1": f1(truth, guess, self.labels[1]) if two else macro_f1(truth, guess, self.labels),
             "matthews": matthews(truth, guess),
         }
+
+    def blind_guess(self, examples: Sequence[TextRow]) -> tuple[str, Sequence[Prediction]]:
+        """The commonest label."""
+        ((label, _),) = Counter(str(row.label) for row in examples).most_common(1)
+        return repr(label), [{"label": label}] * len(examples)
 
     def details(self, examples: Sequence[TextRow], predictions: Sequence[Prediction]) -> Sequence[Detail]:
         """Which labels are taken for which others, and each label by itself."""

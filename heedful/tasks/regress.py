@@ -74,6 +74,11 @@ class Regress(TextTask):
         error = sum((a - b) ** 2 for a, b in zip(truth, guess, strict=True)) / len(truth)
         return {"pearson": pearson(truth, guess), "spearman": spearman(truth, guess), "squared_error": error}
 
+    def blind_guess(self, examples: Sequence[TextRow]) -> tuple[str, Sequence[Prediction]]:
+        """The mean."""
+        mean = sum(map(_number, examples)) / len(examples)
+        return f"the mean, {mean:.4g}", [{"value": mean}] * len(examples)
+
 
 def _number(row: TextRow) -> float:
     try:

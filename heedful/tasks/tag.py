@@ -7,12 +7,11 @@ then looks for the best path through the whole sentence, not through a window.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain, groupby
 from math import nan
-from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -32,6 +31,7 @@ from heedful.tasks.entities import Tags, entities, entity_counts, entity_scores,
 from heedful.tasks.label_metrics import LabelScores, per_label, require_pairs
 from heedful.tasks.task import Detail, Item, Prediction, Rescorer, Task, Window
 from heedful.tasks.windows import home, spread
+from heedful.text.rows import DataSource
 from heedful.text.tokenizer import Tokenizer
 
 
@@ -45,6 +45,7 @@ class Tag(Task[TaggedWords]):
 
     name: ClassVar[str] = "tag"
     best: ClassVar[str] = "f1"
+    layouts: ClassVar[tuple[tuple[str, ...], ...]] = (("words", "tags"),)
     scores: ClassVar[tuple[str, ...]] = ("f1", "precision", "recall", "accuracy")
 
     labels: tuple[str, ...] = ()
@@ -55,7 +56,7 @@ class Tag(Task[TaggedWords]):
     combine: Literal["concat", "sum"] = "concat"  # how several layers of features are joined
 
     @classmethod
-    def read(cls, path: Path, columns: Columns, labelled: bool = True) -> Dataset[TaggedWords]:
+    def read(cls, path: DataSource, columns: Columns, labelled: bool = True) -> Dataset[TaggedWords]:
         """Sentences of a CoNLL or JSON-lines file; it has no columns to choose."""
         return read_tagged(path, labelled)
 
@@ -202,6 +203,12 @@ class Tag(Task[TaggedWords]):
             return {"f1": f1, "precision": precision, "recall": recall, "accuracy": right / total if total else nan}
 
         return rescored
+
+    def blind_guess(self, examples: Sequence[TaggedWords]) -> tuple[str, Sequence[Prediction]]:
+        """The commonest tag for every word, which is O where there are entities."""
+        ((tag, _),) = Counter(chain.from_iterable(example.tags or () for example in examples)).most_common(1)
+        tag = "O" if self.finds_entities else tag
+        return tag, [{"labels": [tag] * len(example.words)} for example in examples]
 
     def details(self, examples: Sequence[TaggedWords], predictions: Sequence[Prediction]) -> Sequence[Detail]:
         """Each type of entity by itself, or each label where there are no entities."""

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from heedful.data.labelled import Columns, Dataset
 from heedful.models.encoder import Encoder
+from heedful.text.rows import DataSource, Rows
 from heedful.text.tokenizer import Tokenizer
 
 E = TypeVar("E")
@@ -70,6 +71,7 @@ class Task(ABC, Generic[E]):
     best: ClassVar[str]  # the score that decides which checkpoint is kept
     scores: ClassVar[tuple[str, ...]] = ()  # the names `score` can give, if they are known beforehand
     errors: ClassVar[tuple[str, ...]] = ()  # those of them of which less is better
+    layouts: ClassVar[tuple[tuple[str, ...], ...]] = ()  # what the places of a tuple are, in rows in memory
     architecture: ClassVar[str | None] = None  # what Hugging Face's class of such a model is for, where there is one
 
     max_length: int = 128  # tokens of a window
@@ -77,8 +79,13 @@ class Task(ABC, Generic[E]):
 
     @classmethod
     @abstractmethod
-    def read(cls, path: Path, columns: Columns, labelled: bool = True) -> Dataset[E]:
+    def read(cls, path: DataSource, columns: Columns, labelled: bool = True) -> Dataset[E]:
         """The examples of a file; without `labelled`, labels may be missing."""
+
+    @classmethod
+    def read_data(cls, data: str | DataSource, columns: Columns, labelled: bool = True) -> Dataset[E]:
+        """The examples of a file, by its name, or of rows in memory."""
+        return cls.read(data.named(cls.layouts) if isinstance(data, Rows) else Path(data), columns, labelled)
 
     @classmethod
     @abstractmethod
@@ -119,6 +126,10 @@ class Task(ABC, Generic[E]):
     @abstractmethod
     def score(self, examples: Sequence[E], predictions: Sequence[Prediction]) -> Mapping[str, float]:
         """How good predictions for labelled examples are."""
+
+    def blind_guess(self, examples: Sequence[E]) -> tuple[str, Sequence[Prediction]] | None:
+        """The best single answer for all labelled examples, by its name, and as predictions; None if there is none."""
+        return None
 
     def rescorer(self, examples: Sequence[E], predictions: Sequence[Prediction]) -> Rescorer:
         """As `score`, for the many choices of a bootstrap; what is the same in all of them may be computed once."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
@@ -16,6 +15,7 @@ from heedful.errors import HeedfulError
 from heedful.tasks.task import Item, Task, Window
 from heedful.tasks.windows import spread
 from heedful.text.frame import Frame
+from heedful.text.rows import DataSource
 from heedful.text.tokenizer import Tokenizer, was_truncated
 
 
@@ -23,12 +23,13 @@ from heedful.text.tokenizer import Tokenizer, was_truncated
 class TextTask(Task[TextRow]):
     """A task about texts or pairs of texts, from the state that sums them up."""
 
+    layouts: ClassVar[tuple[tuple[str, ...], ...]] = (("text",), ("text", "label"), ("text", "pair", "label"))
     architecture: ClassVar[str | None] = "SequenceClassification"
 
     features: tuple[int, ...] = ()  # layers of a frozen encoder to look at, instead of training it
 
     @classmethod
-    def read(cls, path: Path, columns: Columns, labelled: bool = True) -> Dataset[TextRow]:
+    def read(cls, path: DataSource, columns: Columns, labelled: bool = True) -> Dataset[TextRow]:
         """Rows of a table or JSON-lines file."""
         return read_text_rows(path, columns, labelled)
 

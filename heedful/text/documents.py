@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from heedful.errors import HeedfulError, TextWarning
+from heedful.text.rows import DataSource, Rows
 from heedful.text.table_look import noticing_tables
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -40,9 +41,9 @@ def read_lines(path: str | Path) -> Iterator[str]:
         warnings.warn(remark, TextWarning, stacklevel=2)
 
 
-def has_byte_order_mark(path: str | Path) -> bool:
+def has_byte_order_mark(path: str | DataSource) -> bool:
     """Whether a file begins with the mark that `read_lines` drops; of a pipe nobody can say without reading it."""
-    if not Path(path).is_file():
+    if isinstance(path, Rows) or not Path(path).is_file():
         return False
     with _open(path) as stream:
         return stream.read(len(BYTE_ORDER_MARK)) == BYTE_ORDER_MARK
@@ -77,8 +78,11 @@ def count_texts(path: str | Path) -> int:
         return sum(1 for _ in stream)
 
 
-def read_objects(path: str | Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def read_objects(path: str | DataSource) -> Iterator[tuple[str, dict[str, Any]]]:
     """The objects of a JSON-lines file, each after its place as file:line; blank lines are passed over."""
+    if isinstance(path, Rows):
+        yield from path.objects()
+        return
     for number, line in enumerate(read_lines(path), start=1):
         if line.strip():
             where, row = f"{_name(path)}:{number}", parse_json(line, path, number)

@@ -80,6 +80,7 @@ class Ended:
     seconds: float  # of all its sessions
     report: Path
     model: Path  # where the finished model is, or will be
+    remarks: tuple[str, ...] = ()  # what should not be overlooked
 
 
 Event = Progress | Evaluated | Note | Ended

@@ -10,20 +10,23 @@ model/            the finished model
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
 
-from heedful.config import read_toml, write_toml
+from heedful.config import from_mapping, read_toml_values, toml_values, write_toml_values
 from heedful.errors import HeedfulError
 from heedful.file_lock import try_lock
 from heedful.training.checkpoint import Checkpoints
 
+SETTINGS = "settings"  # the table of config.toml that holds what the run was told
+
 
 class RunFolder:
-    """The places in a run's folder, and the lock on it."""
+    """The places in a run's folder, and the lock on it; `settings` are what a new run there was told, as TOML."""
 
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+    def __init__(self, path: str | Path, settings: Mapping[str, Any] | None = None) -> None:
+        self.path, self.settings = Path(path), settings or {}
         self.config = self.path / "config.toml"
         self.metrics = self.path / "metrics.jsonl"
         self.timing = self.path / "timing.json"
@@ -32,8 +35,20 @@ class RunFolder:
         self._lock: IO[str] | None = None
 
     def holds_run(self) -> bool:
-        """Whether a run was ever started here."""
-        return self.config.exists() or bool(self.checkpoints.steps())
+        """Whether a run was ever started here; settings that somebody has written down are not yet one."""
+        return self.stored() is not None or bool(self.checkpoints.steps())
+
+    def stored(self) -> dict[str, Any] | None:
+        """What a run that was started here had worked out."""
+        values = read_toml_values(self.config) if self.config.exists() else {}
+        values.pop(SETTINGS, None)
+        return values or None
+
+    def stored_settings(self) -> dict[str, Any] | None:
+        """What a run here was told; None where there is none, or one of a version that did not keep it."""
+        values = read_toml_values(self.config) if self.config.exists() else {}
+        settings: dict[str, Any] | None = values.get(SETTINGS)
+        return settings
 
     def check_resumable(self, resume: bool) -> None:
         """Refuse a folder that holds a run unless it is to be gone on with."""
@@ -41,7 +56,7 @@ class RunFolder:
             raise HeedfulError(
                 "there is a run in this folder already",
                 where=self.path,
-                remedy="go on with it by --resume, or name another folder",
+                remedy="go on with it by `resume`, or name another folder",
             )
 
     def claim(self, config: Any, resume: bool) -> None:
@@ -51,7 +66,8 @@ class RunFolder:
         if self.holds_run():
             self._check_same(config)
         else:
-            write_toml(config, self.config)
+            told = {SETTINGS: dict(self.settings)} if self.settings else {}
+            write_toml_values({**toml_values(config), **told}, self.config)
         self.checkpoints.sweep()
 
     def release(self) -> None:
@@ -83,7 +99,7 @@ class RunFolder:
 
     def _check_same(self, config: Any) -> None:
         """A resumed run is the run that was started: what it was told then and what it is told now must agree."""
-        stored = read_toml(type(config), self.config)
+        stored = from_mapping(type(config), self.stored() or {}, self.config)
         if stored != config:
             raise HeedfulError(
                 f"the run was started with other settings: {'; '.join(_differences(stored, config))}",

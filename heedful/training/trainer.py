@@ -67,13 +67,13 @@ class Trainer:
         objective: Objective,
         source: Source,
         config: TrainingConfig,
-        run_folder: str | Path,
+        run_folder: str | Path | RunFolder,
         hooks: Hooks | None = None,
         record: Any = None,
         device: str | None = None,
     ) -> None:
         self.model, self.objective, self.source, self.config = model, objective, source, config
-        self.folder = RunFolder(run_folder)
+        self.folder = run_folder if isinstance(run_folder, RunFolder) else RunFolder(run_folder)
         self.hooks = hooks or Hooks()
         self.record, self.device = record or config, device
         self.clock = Clock()

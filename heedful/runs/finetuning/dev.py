@@ -11,6 +11,7 @@ from torch import nn
 from heedful.inference.workers import worker_pool
 from heedful.runs.finetuning.material import Material
 from heedful.runs.judge import Judge
+from heedful.tasks.blind_guess import blind_guess_remark
 from heedful.tasks.items import Known, outputs_of
 from heedful.tasks.task import Task
 
@@ -41,3 +42,9 @@ class Dev(Judge[Judged]):
         if tuned != self.task:
             predictions = tuned.decode(model, self.dev, self.items, outputs)
         return Judged(tuned, tuned.score(self.dev, predictions))
+
+    def remark(self, decides: str | None) -> str | None:
+        """Whether one answer for all examples would have done as well."""
+        if self.kept is None or decides is None:
+            return None
+        return blind_guess_remark(self.kept.task, self.dev, self.kept.scores, decides)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, fields, replace
-from pathlib import Path
 from typing import Any
 
 from heedful.checkpoints.folder import ModelFolder, read_folder
@@ -39,7 +38,7 @@ class Material:
         folder = read_folder(model_path(settings.model), settings.force)
         tokenizer = folder.require_tokenizer()
         kind, columns = task_named(settings.task), columns_of(settings)
-        train = kind.read(Path(settings.train), columns)
+        train = kind.read_data(settings.train, columns)
         if settings.limit:
             train = replace(train, examples=train.examples[: settings.limit])
         task = kind.fit(train.examples, **_task_fields(settings, {field.name for field in fields(kind)}))
@@ -47,7 +46,7 @@ class Material:
         task = task_of(described(task), "settings")
         what, remedy = f"windows of {task.max_length} tokens are", "use a lower `max_length`"
         folder.check_room(what, task.max_length, remedy=remedy)
-        dev = kind.read(Path(settings.dev), columns) if settings.dev else None
+        dev = kind.read_data(settings.dev, columns) if settings.dev else None
         if dev is not None:
             task.check(dev.examples)
         items = task.encode(train.examples, tokenizer)

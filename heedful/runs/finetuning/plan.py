@@ -9,13 +9,14 @@ from heedful.data.labelled import Columns
 from heedful.errors import HeedfulError
 from heedful.runs.finetuning.material import TASK_FIELDS, columns_of
 from heedful.runs.finetuning.settings import FinetuningSettings
+from heedful.runs.settings import resolved
 from heedful.tasks.registry import task_named
 from heedful.tasks.task import Task
 from heedful.training.training_config import TrainingConfig
 
 # The settings that are fields of a plan as they stand.
 SAME = (
-    *("task", "model", "train", "dev", "freeze", "layer_decay", "dropout", "random_weights", "by_tokens"),
+    *("task", "model", "freeze", "layer_decay", "dropout", "random_weights", "by_tokens"),
     *("epochs", "budget", "force", *TASK_FIELDS),
 )
 RATE = 5e-5
@@ -58,6 +59,8 @@ def plan_of(settings: FinetuningSettings, steps: int, eval_every: int) -> Plan:
     """The plan of the settings with so many steps and an evaluation every so many."""
     return Plan(
         **{name: getattr(settings, name) for name in SAME},
+        train=str(settings.train),
+        dev=None if settings.dev is None else str(settings.dev),
         limit=settings.limit or 0,
         columns=columns_of(settings),
         head_rate=head_rate_of(settings),
@@ -78,7 +81,7 @@ def training_of(settings: FinetuningSettings, steps: int, eval_every: int = 0) -
         warmup=settings.warmup,
         weight_decay=settings.weight_decay,
         portions=settings.portions,
-        precision=settings.precision,
+        precision=resolved(settings.precision),
         seed=settings.seed,
         eps=1e-8,
         eval_every=eval_every,

@@ -37,10 +37,12 @@ def finetune(
     if (stage.folder.path / SEEDS).exists():
         where, remedy = stage.folder.path, "name another folder"
         raise HeedfulError("this folder holds runs of several seeds", where=where, remedy=remedy)
-    return carry_out(partial(prepare, settings, material, steps), stage)
+    return carry_out(partial(prepare, material=material, steps=steps), settings, stage)
 
 
-def prepare(settings: FinetuningSettings, material: Material | None, steps: int | None, stage: Stage) -> Ready:
+def prepare(
+    settings: FinetuningSettings, stage: Stage, material: Material | None = None, steps: int | None = None
+) -> Ready:
     """Read the data, build the model and count the steps."""
     training_of(settings, TRIAL_STEPS)  # what is wrong with it is told before the data is read
     material = material or Material.of(settings)

@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from heedful.errors import HeedfulError
-from heedful.runs.settings import Precision, check_bounds, refuse_idle, told
+from heedful.runs.settings import Precision, check_bounds, data_of, refuse_idle, told
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,8 @@ class FinetuningSettings:
     force: bool = told(False, "Take a tokenizer of far fewer pieces than the model has rows.")
 
     def __post_init__(self) -> None:
+        for name in ("train", "dev"):
+            object.__setattr__(self, name, data_of(getattr(self, name)))
         check_bounds(self)
         refuse_idle(self, ("metric", "patience", "eval_every"))
         refuse_idle(self, ("keep",), lambda keep: keep == "best")

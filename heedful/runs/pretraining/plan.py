@@ -15,6 +15,7 @@ from heedful.errors import HeedfulError
 from heedful.models.encoder import EncoderConfig
 from heedful.runs.budget import Budget
 from heedful.runs.pretraining.settings import PretrainingSettings
+from heedful.runs.settings import resolved
 from heedful.training.training_config import TrainingConfig
 
 _PHASE = re.compile(r"(\d+):(\d+(?:\.\d+)?)%")
@@ -113,7 +114,7 @@ def training_of(settings: PretrainingSettings, steps: int) -> TrainingConfig:
         weight_decay=settings.weight_decay,
         clip=settings.clip,
         portions=settings.portions,
-        precision=settings.precision,
+        precision=resolved(settings.precision),
         seed=settings.seed,
         eval_every=settings.eval_every,
         checkpoint_every=settings.checkpoint_every,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 from torch import nn
@@ -40,7 +39,7 @@ from heedful.training.budget import RESERVE, TRIAL_STEPS, seconds_per_step
 
 def pretrain(settings: PretrainingSettings, stage: Stage) -> Run:
     """Train as the settings say."""
-    return carry_out(partial(prepare, settings), stage)
+    return carry_out(prepare, settings, stage)
 
 
 def prepare(settings: PretrainingSettings, stage: Stage) -> Ready:

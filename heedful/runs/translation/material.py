@@ -59,7 +59,7 @@ def read_bert(folder: str | None) -> ModelFolder | None:
 
 def names_of(settings: TranslationSettings) -> tuple[str, str]:
     """What the two sides are called: as asked for, or as two texts end, train.en and train.de."""
-    endings = [ending(Path(file)).removeprefix(".") for file in settings.train]
+    endings = [ending(Path(str(file))).removeprefix(".") for file in settings.train]
     usual = endings if len(set(endings)) == 2 and all(endings) else ["source", "target"]
     source, target = settings.source or usual[0], settings.target or usual[1]
     if source == target and len(settings.train) == 1:

@@ -9,6 +9,7 @@ from heedful.data.bitext import Limits
 from heedful.errors import HeedfulError
 from heedful.models.seq2seq_config import Seq2SeqConfig
 from heedful.models.transformer import OF_THE_PAPER, TransformerConfig
+from heedful.runs.settings import resolved
 from heedful.runs.translation.material import limits_of, names_of
 from heedful.runs.translation.settings import TranslationSettings
 from heedful.runs.translation.shape import Shape
@@ -19,7 +20,7 @@ from heedful.training.training_config import TrainingConfig
 
 RATE, RATE_OF_LARGE = 2e-3, 1e-3
 SAME = (
-    *("train", "dev", "tokenizer", "vocab_size", "separate", "encoder", "encoder_rate"),
+    *("tokenizer", "vocab_size", "separate", "encoder", "encoder_rate"),
     *("batch_size", "label_smoothing", "epochs", "budget", "average", "beam"),
 )
 
@@ -70,6 +71,8 @@ def plan_of(settings: TranslationSettings, shape: Shape, steps: int, eval_every:
     training = training_of(settings, steps, eval_every, checkpoint_every)
     return Plan(
         **{name: getattr(settings, name) for name in SAME},
+        train=tuple(map(str, settings.train)),
+        dev=tuple(map(str, settings.dev)),
         limit=settings.limit or 0,
         source=source,
         target=target,
@@ -98,7 +101,7 @@ def training_of(
         weight_decay=settings.weight_decay,
         clip=settings.clip,
         portions=settings.portions,
-        precision=settings.precision,
+        precision=resolved(settings.precision),
         seed=settings.seed,
         eval_every=eval_every,
         checkpoint_every=checkpoint_every,

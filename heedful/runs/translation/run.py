@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 
 from heedful.checkpoints.encoder_folder import load_encoder
@@ -39,7 +38,7 @@ EVALUATIONS = 20
 def train_translator(settings: TranslationSettings, stage: Stage) -> Run:
     """Train as the settings say."""
     check(settings)
-    return carry_out(partial(prepare, settings), stage)
+    return carry_out(prepare, settings, stage)
 
 
 def check(settings: TranslationSettings) -> None:
