@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from heedful.cli.shared_options import force_option, text_option
+from heedful.cli.shared_options import force_option, overwrite_option, text_option
 from heedful.errors import HeedfulError
 
 
@@ -23,6 +23,7 @@ from heedful.errors import HeedfulError
 @text_option
 @click.option("--restart", is_flag=True, help="Throw away an unfinished output instead of continuing it.")
 @force_option
+@overwrite_option
 @click.option("--device", help="cpu, cuda, cuda:1 …  [default: a GPU if there is one]")
 @click.option("-v", "--verbose", is_flag=True, help="Also tell what is unusual about the model folder.")
 def command(
@@ -40,6 +41,7 @@ def command(
     column: str | None,
     restart: bool,
     force: bool,
+    overwrite: bool,
     device: str | None,
     verbose: bool,
 ) -> None:
@@ -47,6 +49,8 @@ def command(
     (any of them .gz). A blank line is a text too and gets the vector of the empty sequence.
 
     The output is streamed to disk. Interrupted, by Ctrl-C or worse, the same command goes on where it stopped.
+    NAME.origin.json beside it says what it was made of: done with the same input and settings again, nothing is
+    computed, and a file of any other is replaced only with --overwrite.
 
     \b
     Examples:
@@ -80,11 +84,15 @@ def command(
                 max_length=max_length,
                 truncate=truncate,
                 restart=restart,
+                overwrite=overwrite,
                 on_progress=lambda p: advance(p.texts, p.texts - p.resumed),
             )
     except KeyboardInterrupt:
         click.echo("stopped; the same command goes on where it was, but for the last two seconds", err=True)
         raise SystemExit(130) from None
+    if result.there:
+        click.echo(f"{output}: {result.texts:,} texts, there already from the same input and settings", err=True)
+        return
     if result.resumed:
         click.echo(f"continued after {result.resumed:,} texts", err=True)
     if result.blank:

@@ -93,8 +93,7 @@ class Predictor:
         Columns that are not named are those of the training data. Without `labelled` every row is an example: one that
         cannot be read is an error, where labelled data may lose a few.
         """
-        asked = columns or Columns()
-        data = self.task.read(Path(path), self._columns(Path(path), asked, labelled), labelled)
+        data = self.task.read(Path(path), self.columns(path, columns or Columns(), labelled), labelled)
         if labelled:
             self.task.check(data.examples)
         else:
@@ -109,9 +108,10 @@ class Predictor:
             advance(len(predictions))
         return Evaluation(data, predictions, self.task.score(data.examples, predictions))
 
-    def _columns(self, path: Path, asked: Columns, labelled: bool) -> Columns:
+    def columns(self, path: str | Path, asked: Columns, labelled: bool = True) -> Columns:
+        """The columns to read of a file: those that are named, else those of the training data."""
         own = self.trained_on.columns
-        if not labelled and asked == Columns() and _holds_plain_lines(path, own.text):
+        if not labelled and asked == Columns() and _holds_plain_lines(Path(path), own.text):
             return asked
         return Columns(asked.text or own.text, asked.pair or own.pair, asked.label or own.label)
 
