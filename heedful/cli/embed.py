@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from heedful.cli.shared_options import force_option, overwrite_option, text_option
 from heedful.errors import HeedfulError
+
+if TYPE_CHECKING:
+    from heedful.inference.embed_file import Progress
 
 
 @click.command()
@@ -90,6 +95,11 @@ def command(
     except KeyboardInterrupt:
         click.echo("stopped; the same command goes on where it was, but for the last two seconds", err=True)
         raise SystemExit(130) from None
+    _tell(result, output, embedder.limit(max_length))
+
+
+def _tell(result: Progress, output: str, limit: int) -> None:
+    """Say on standard error what was done, and what of it may not be meant."""
     if result.there:
         click.echo(f"{output}: {result.texts:,} texts, there already from the same input and settings", err=True)
         return
@@ -98,7 +108,6 @@ def command(
     if result.blank:
         click.echo(f"{result.blank:,} of {result.texts:,} texts are blank", err=True)
     if result.truncated:
-        limit = embedder.limit(max_length)
         click.echo(f"warning: {result.truncated:,} texts were longer than {limit} tokens and were cut", err=True)
     new, seconds = result.texts - result.resumed, max(result.seconds, 1e-9)
     speed = f"{new / seconds:,.1f} texts/s, {result.tokens / seconds:,.0f} tokens/s"

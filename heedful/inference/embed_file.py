@@ -78,8 +78,8 @@ def embed_file(
             where=target.partial,
             remedy="go on with --truncate warn, or start over with --restart",
         )
-    done = _skip_done(source, target, digest)
-    progress = Progress(resumed=done, texts=done, truncated=target.done.get("truncated", 0))
+    done, blank = _skip_done(source, target, digest)
+    progress = Progress(resumed=done, texts=done, truncated=target.done.get("truncated", 0), blank=blank)
     with target as file:
         committed = time.monotonic()
         # A resumed output is the same to the last bit, so its last few texts go the way they would have gone.
@@ -161,18 +161,20 @@ def _in_the_way(what: str, target: VectorFile) -> HeedfulError:
     return HeedfulError(f"{what} is there already", where=target.path, remedy=remedy)
 
 
-def _skip_done(source: Iterator[str], target: VectorFile, digest: blake2b) -> int:
-    """Pass over the texts that are done already, after making sure that they are the same texts."""
+def _skip_done(source: Iterator[str], target: VectorFile, digest: blake2b) -> tuple[int, int]:
+    """Pass over the texts that are done, after making sure that they are the same; how many, and how many are blank."""
     done: int = target.done.get("texts", 0)
+    blank = 0
     for text in islice(source, done):
         _feed(digest, [text])
+        blank += not text.strip()
     if done and digest.hexdigest() != target.done["digest"]:
         raise HeedfulError(
             "the input is not the one of the unfinished output",
             where=target.partial,
             remedy="give the same input, or start over with --restart",
         )
-    return done
+    return done, blank
 
 
 def _feed(digest: blake2b, texts: Iterable[str]) -> None:
