@@ -69,6 +69,13 @@ def atomic_folder(path: str | Path, overwrite: bool = False) -> Iterator[Path]:
         _sync(target.parent)
 
 
+def check_free(path: str | Path, overwrite: bool = False) -> None:
+    """Refuse a file that is there already, before any work is done for it, unless it is to be overwritten."""
+    if Path(path).is_file() and not overwrite:
+        remedy = "name another file, or replace it with --overwrite"
+        raise HeedfulError("this file is there already", where=path, remedy=remedy)
+
+
 def _places(path: str | Path) -> tuple[Path, Path]:
     """The real target, so that a link stays a link, and a fresh name beside it; the parent is made if need be."""
     target = Path(path).resolve()

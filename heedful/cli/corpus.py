@@ -50,6 +50,7 @@ def command() -> None:
 @click.option("--pairs", type=_PAIRS, default="nsp", show_default=True, help="Static: what B is to A.")
 @click.option("--masking", type=_MASKINGS, default="token", show_default=True, help="Static: what is hidden whole.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Static: of the examples.")
+@click.option("--overwrite", is_flag=True, help="Replace a finished corpus of other text or settings.")
 def build(files: tuple[str, ...], output: str, tokenizer: str, workers: int, **options: Any) -> None:
     """Turn FILES into token shards: plain text, tables or JSON lines, packed with gzip or not, - for standard input.
 
@@ -81,6 +82,7 @@ def build(files: tuple[str, ...], output: str, tokenizer: str, workers: int, **o
             ReadingSettings(options["column"], options["deduplicate"], share, options["held_out_file"]),
             workers,
             lambda done: progress.update(task, done=f"{done.bytes / 1e6:.0f} MB, {done.shards} shards"),
+            options["overwrite"],
         )
     _report(corpus)
     if options["static"]:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
-from heedful.cli.shared_options import force_option, text_option
+from heedful.cli.shared_options import force_option, overwrite_option, text_option
 from heedful.errors import HeedfulError
+
+if TYPE_CHECKING:
+    from heedful.inference.embed_file import Progress
 
 
 @click.command()
@@ -23,6 +28,7 @@ from heedful.errors import HeedfulError
 @text_option
 @click.option("--restart", is_flag=True, help="Throw away an unfinished output instead of continuing it.")
 @force_option
+@overwrite_option
 @click.option("--device", help="cpu, cuda, cuda:1 …  [default: a GPU if there is one]")
 @click.option("-v", "--verbose", is_flag=True, help="Also tell what is unusual about the model folder.")
 def command(
@@ -40,6 +46,7 @@ def command(
     column: str | None,
     restart: bool,
     force: bool,
+    overwrite: bool,
     device: str | None,
     verbose: bool,
 ) -> None:
@@ -47,6 +54,8 @@ def command(
     (any of them .gz). A blank line is a text too and gets the vector of the empty sequence.
 
     The output is streamed to disk. Interrupted, by Ctrl-C or worse, the same command goes on where it stopped.
+    NAME.origin.json beside it says what it was made of: done with the same input and settings again, nothing is
+    computed, and a file of any other is replaced only with --overwrite.
 
     \b
     Examples:
@@ -80,17 +89,25 @@ def command(
                 max_length=max_length,
                 truncate=truncate,
                 restart=restart,
+                overwrite=overwrite,
                 on_progress=lambda p: advance(p.texts, p.texts - p.resumed),
             )
     except KeyboardInterrupt:
         click.echo("stopped; the same command goes on where it was, but for the last two seconds", err=True)
         raise SystemExit(130) from None
+    _tell(result, output, embedder.limit(max_length))
+
+
+def _tell(result: Progress, output: str, limit: int) -> None:
+    """Say on standard error what was done, and what of it may not be meant."""
+    if result.there:
+        click.echo(f"{output}: {result.texts:,} texts, there already from the same input and settings", err=True)
+        return
     if result.resumed:
         click.echo(f"continued after {result.resumed:,} texts", err=True)
     if result.blank:
         click.echo(f"{result.blank:,} of {result.texts:,} texts are blank", err=True)
     if result.truncated:
-        limit = embedder.limit(max_length)
         click.echo(f"warning: {result.truncated:,} texts were longer than {limit} tokens and were cut", err=True)
     new, seconds = result.texts - result.resumed, max(result.seconds, 1e-9)
     speed = f"{new / seconds:,.1f} texts/s, {result.tokens / seconds:,.0f} tokens/s"

@@ -1,10 +1,10 @@
-"""`heedful predict`: the answers of a fine-tuned model, one JSON object a line."""
+"""`heedful predict`: the answers of a fine-tuned model, one JSON object a line, or a table."""
 
 from __future__ import annotations
 
 import click
 
-from heedful.cli.shared_options import force_option
+from heedful.cli.shared_options import force_option, overwrite_option
 
 
 @click.command()
@@ -13,8 +13,9 @@ from heedful.cli.shared_options import force_option
 @click.option("--pair", "--context", "pair", help="The second text of a pair, or the context of a question.")
 @click.option("--text-column", "--text", help="The column with the text.  [default: as in training]")
 @click.option("--pair-column", help="The column with the second text.")
-@click.option("-o", "--output", type=click.Path(dir_okay=False), help="A file for the answers.  [default: print them]")
+@click.option("-o", "--output", type=click.Path(dir_okay=False), help="A .jsonl, .csv or .tsv.  [default: print]")
 @force_option
+@overwrite_option
 def command(
     run: str,
     source: str,
@@ -23,24 +24,35 @@ def command(
     pair_column: str | None,
     output: str | None,
     force: bool,
+    overwrite: bool,
 ) -> None:
     """What a fine-tuned model (a run folder or its model folder) says of a file of inputs, or of one TEXT.
 
     A file is read as in training, labels not needed; a `.txt` file without tabs holds a text a line, and so does `-`,
     standard input. Answers come in the order of the inputs, with probabilities and, for tags and answers, character
-    offsets. An answer to a question carries the question's id; with -o any other carries the place of its input.
+    offsets. An empty input gets an answer too, marked as empty. An answer to a question carries the question's id.
+
+    In a .jsonl, as on standard output, an answer is a JSON object, with the place of its input. A .csv or .tsv has all
+    columns of the input table (of anything else the text or question) and the answers after them, each label's
+    probability in a column of its own; one whose name is taken, as label often is, is called predicted_label.
 
     \b
     Examples:
       heedful predict run "A wonderful film."
       heedful predict run "He sold the car." --pair "The car was bought."
       heedful predict run "Who wrote it?" --context "Emma was written by Jane Austen."
+      heedful predict run unlabelled.csv -o answers.csv
       heedful predict run unlabelled.tsv -o answers.jsonl
     """
+    from heedful.atomic import check_free
     from heedful.cli.predict_file import predict_file, predict_text, refuse_file_name
     from heedful.data.labelled import Columns
+    from heedful.inference.answer_table import answer_format
     from heedful.inference.load import predictor
 
+    if output is not None:
+        answer_format(output)
+        check_free(output, overwrite)
     if source == "-" or _is_file(source):
         if pair is not None:
             raise click.UsageError("--pair goes with a TEXT; of a file, name the column with --pair-column")

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import click
 
+from heedful.cli.shared_options import overwrite_option
+
 
 @click.command()
 @click.argument("runs", nargs=-1, required=True, type=click.Path(), metavar="RUN...")
 @click.option("-o", "--output", type=click.Path(dir_okay=False), help="One page for all the runs.")
-def command(runs: tuple[str, ...], output: str | None) -> None:
+@overwrite_option
+def command(runs: tuple[str, ...], output: str | None, overwrite: bool) -> None:
     """Write RUN/report.html: curves, the last values, where the time went, settings and examples of a training run.
 
     One file that needs no network. It can be written at any moment, also while the run goes on. Of several runs each
@@ -29,9 +32,11 @@ def command(runs: tuple[str, ...], output: str | None) -> None:
     from rich.table import Table
     from rich.text import Text
 
+    from heedful.atomic import check_free
     from heedful.cli.console import table_console
     from heedful.views.comparison import read_runs, write_comparison
 
+    check_free(output, overwrite)
     found = read_runs(runs)
     names = list(dict.fromkeys(name for run in found for name in run.scores))
     table = Table()

@@ -63,19 +63,23 @@ def build_corpus(
     reading: ReadingSettings = ReadingSettings(),  # noqa: B008
     workers: int = 1,
     on_progress: Callable[[Progress], None] = lambda _: None,
+    overwrite: bool = False,
 ) -> Corpus:
-    """Build a corpus from text files into `folder`, or finish the build that was begun there."""
+    """Build a corpus from text files into `folder`, or finish the build that was begun there.
+
+    A finished corpus is replaced only with `overwrite`; of the same text and settings it stays as it is.
+    """
     folder = Path(folder)
     _check_files([*files, *reading.held_out_files])
     tokenizer.require(("unk",), "a corpus")  # what a model needs beyond it, its pretraining asks for
     described = _described(settings, reading)
-    _prepare(folder, tokenizer, described)
+    finished = _prepare(folder, tokenizer, described, overwrite)
     cutter = Cutter(reading.held_out_share, reading.deduplicate, reading.unit_bytes)
     entries: dict[str, list[dict[str, Any]]] = {"train": [], "held_out": []}
     kept = 0
     for entry, is_kept in mapped(
         ShardBuilder,
-        (folder, settings, _fingerprint(tokenizer, settings)),
+        (folder, settings, _fingerprint(tokenizer, settings), finished),
         _units(cutter, files, settings, reading),
         workers,
     ):
@@ -83,6 +87,8 @@ def build_corpus(
         kept += is_kept
         on_progress(Progress(cutter.size, cutter.documents, sum(map(len, entries.values())), kept))
     _check_some(entries, files)
+    if finished is not None and {entry["name"] for part in entries.values() for entry in part} != finished:
+        raise _other_text(folder)
     _finish(folder, tokenizer, described, entries, cutter)
     return Corpus.open(folder)
 
@@ -90,8 +96,11 @@ def build_corpus(
 class ShardBuilder:
     """Makes the shard of a unit, in whatever process, unless it is there already."""
 
-    def __init__(self, folder: Path, settings: TokenSettings, fingerprint: str) -> None:
-        self.folder, self.fingerprint = folder, fingerprint
+    def __init__(
+        self, folder: Path, settings: TokenSettings, fingerprint: str, finished: frozenset[str] | None = None
+    ) -> None:
+        """`finished` are the shards of a corpus that is there and must not become that of another text."""
+        self.folder, self.fingerprint, self.finished = folder, fingerprint, finished
         self.tokenise = UnitTokeniser(Tokenizer.load(folder / TOKENIZER), settings)
 
     def __call__(self, unit: Unit) -> tuple[dict[str, Any], bool]:
@@ -99,6 +108,8 @@ class ShardBuilder:
         path = self.folder / f"{unit.part}-{unit.number:05d}.safetensors"
         origin = {"input": unit.digest, "settings": self.fingerprint}
         kept = _is_done(path, origin)
+        if not kept and self.finished is not None and not _is_lost(path, origin, self.finished):
+            raise _other_text(self.folder)
         if not kept:
             arrays, counts = self.tokenise(unit.text)
             write_shard(path, arrays, {**origin, **counts})
@@ -109,6 +120,19 @@ def _units(cutter: Cutter, files: Sequence[str], settings: TokenSettings, readin
     train = documents_of(files, reading.field, settings.layout)
     held_out = documents_of(reading.held_out_files, reading.field, settings.layout)
     return cutter.cut(train, held_out)
+
+
+def _is_lost(path: Path, origin: dict[str, str], finished: frozenset[str]) -> bool:
+    """Whether a shard of a finished corpus is missing or damaged, and not one of another text."""
+    try:
+        return path.name in finished and open_shard(path).facts.get("input") == origin["input"]
+    except HeedfulError:
+        return path.name in finished
+
+
+def _other_text(folder: Path) -> HeedfulError:
+    what = "the folder holds a finished corpus of another text"
+    return HeedfulError(what, where=folder, remedy="name a new folder, or replace it with --overwrite")
 
 
 def _is_done(path: Path, origin: dict[str, str]) -> bool:
@@ -142,7 +166,8 @@ def _described(settings: TokenSettings, reading: ReadingSettings) -> dict[str, A
     return {**asdict(settings), "lexicon": lexicon if settings.lexicon else None, **asdict(reading), **held_out}
 
 
-def _prepare(folder: Path, tokenizer: Tokenizer, described: dict[str, Any]) -> None:
+def _prepare(folder: Path, tokenizer: Tokenizer, described: dict[str, Any], overwrite: bool) -> frozenset[str] | None:
+    """Make the folder ready; gives the shards of a finished corpus in it that is not to be replaced."""
     folder.mkdir(parents=True, exist_ok=True)
     strange = [
         path.name for path in folder.iterdir() if not (_OURS.fullmatch(path.name) or _LEFT_OVER.fullmatch(path.name))
@@ -150,12 +175,17 @@ def _prepare(folder: Path, tokenizer: Tokenizer, described: dict[str, Any]) -> N
     if strange:
         what = f"the folder holds other things, {sorted(strange)[0]} for one"
         raise HeedfulError(what, where=folder, remedy="name a new folder")
-    if (folder / MANIFEST).exists():
+    finished = None
+    if (folder / MANIFEST).exists() and not overwrite:
         before = read_manifest(folder)
         if (before["settings"], before["vocabulary"]) != (described, _vocabulary(tokenizer)):
             what = "the folder holds a corpus that was built with other settings or another vocabulary"
-            raise HeedfulError(what, where=folder, remedy="name a new folder, or remove that one")
+            raise HeedfulError(what, where=folder, remedy="name a new folder, or replace it with --overwrite")
+        finished = frozenset(entry["name"] for part in before["shards"].values() for entry in part)
+    elif overwrite:
+        (folder / MANIFEST).unlink(missing_ok=True)  # until the new one is whole there is none
     tokenizer.save(folder / TOKENIZER)
+    return finished
 
 
 def _finish(

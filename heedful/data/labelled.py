@@ -53,6 +53,11 @@ class TextRow:
         return not self.text.strip() or (self.pair is not None and not self.pair.strip())
 
     @property
+    def cells(self) -> dict[str, str]:
+        """What was given, by column."""
+        return {"text": self.text} if self.pair is None else {"text": self.text, "pair": self.pair}
+
+    @property
     def shown(self) -> str:
         """The text, for a reader."""
         return self.text if self.pair is None else f"{self.text} | {self.pair}"
@@ -77,6 +82,11 @@ class TaggedWords:
     def empty(self) -> bool:
         """Whether there is no word."""
         return not self.words
+
+    @property
+    def cells(self) -> dict[str, str]:
+        """What was given, by column."""
+        return {"text": self.text}
 
     @property
     def shown(self) -> str:
@@ -114,6 +124,11 @@ class Question:
         return not self.question.strip() or not self.context.strip()
 
     @property
+    def cells(self) -> dict[str, str]:
+        """What was asked, by column; the context is where the question came from."""
+        return {"question": self.question}
+
+    @property
     def shown(self) -> str:
         """The question, for a reader."""
         return self.question
@@ -138,6 +153,11 @@ class Choice:
     def empty(self) -> bool:
         """Whether one of the endings is missing."""
         return not all(ending.strip() for ending in self.endings)
+
+    @property
+    def cells(self) -> dict[str, str]:
+        """What came before, by column."""
+        return {"context": self.context, "question": self.question}
 
     @property
     def shown(self) -> str:

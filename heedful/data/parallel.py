@@ -10,6 +10,7 @@ from pathlib import Path
 from heedful.data.labelled import Dataset, Remark
 from heedful.data.oddities import Oddities
 from heedful.data.tables import column_named, is_table, read_table, text_under
+from heedful.data.text_files import is_delimited, refuse_ragged
 from heedful.errors import HeedfulError
 from heedful.text.documents import text_lines
 from heedful.text.rows import DataSource, Rows
@@ -53,6 +54,8 @@ def _opened(data: str | DataSource, source: str, target: str) -> DataSource:
 
 
 def _from_table(path: DataSource, source: str, target: str, whole: bool) -> Dataset[SentencePair]:
+    if not whole and isinstance(path, Path) and is_delimited(path):
+        refuse_ragged(path)
     table = read_table(path)
     if len(table.columns) == 1 and not is_table(path):
         what = "this is one text, and pairs have two sides"

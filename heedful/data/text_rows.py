@@ -43,7 +43,7 @@ def read_text_rows(path: DataSource, columns: Columns, labelled: bool = True) ->
 
     An unlabelled file without tabs and without a header we know is a plain one with a text in each line.
     """
-    table = read_table(path, partial(_unnamed, plain=not labelled and columns.text is None))
+    table = text_table(path, columns, labelled)
     found = find_columns(table, columns, labelled)
     rows = [_text_row(row, found) for row in table.rows]
     if labelled:
@@ -51,6 +51,11 @@ def read_text_rows(path: DataSource, columns: Columns, labelled: bool = True) ->
     if not rows:
         raise HeedfulError("no row has a label", where=path, remedy="give labelled rows")
     return Dataset(rows, table.oddities.remarks)
+
+
+def text_table(path: Path, columns: Columns, labelled: bool) -> Table:
+    """The table that rows are read from, with all its columns; a plain file has one, `text`."""
+    return read_table(path, partial(_unnamed, plain=not labelled and columns.text is None))
 
 
 def find_columns(table: Table, asked: Columns, labelled: bool = True) -> Columns:

@@ -30,6 +30,7 @@ class Progress:
     texts: int
     truncated: int
     blank: int = 0  # texts without a character to read
+    there: bool = False  # whether all of it was there already
     tokens: int = 0  # computed by this attempt
     seconds: float = 0.0
     started: float = field(default_factory=time.perf_counter, repr=False)
@@ -56,23 +57,29 @@ def embed_file(
     max_length: int | None = None,
     truncate: str = "warn",
     restart: bool = False,
+    overwrite: bool = False,
     on_progress: Callable[[Progress], None] = lambda progress: None,
 ) -> Progress:
-    """Write the vectors of `texts` to `path` as npy, safetensors or jsonl; `truncate="error"` refuses long texts."""
+    """Write the vectors of `texts` to `path` as npy, safetensors or jsonl; `truncate="error"` refuses long texts.
+
+    A finished file of the same texts and settings stays as it is; any other is refused unless `overwrite` is given.
+    """
     _check(kind, wanted, truncate)
     width = wanted.width(model.encoder.config)
     request = _request(model, wanted, kind, model.limit(max_length))
     target = VectorFile(Path(path), kind, width, wanted.unit != "sentence", request, restart)
     digest = blake2b()
     source = iter(texts)
+    if target.path.exists() and not overwrite:
+        return _there_already(source, target)
     if truncate == "error" and target.done.get("truncated"):
         raise HeedfulError(
             f"{target.done['truncated']} texts of the unfinished output were too long and were cut",
             where=target.partial,
             remedy="go on with --truncate warn, or start over with --restart",
         )
-    done = _skip_done(source, target, digest)
-    progress = Progress(resumed=done, texts=done, truncated=target.done.get("truncated", 0))
+    done, blank = _skip_done(source, target, digest)
+    progress = Progress(resumed=done, texts=done, truncated=target.done.get("truncated", 0), blank=blank)
     with target as file:
         committed = time.monotonic()
         # A resumed output is the same to the last bit, so its last few texts go the way they would have gone.
@@ -91,7 +98,7 @@ def embed_file(
         if not progress.texts:
             file.forget()
             raise HeedfulError("there are no texts in the input", remedy="give at least one line")
-        file.finish()
+        file.finish(progress.texts, digest.hexdigest(), progress.truncated)
     return progress
 
 
@@ -133,18 +140,41 @@ def _request(model: Embedder, wanted: Features, kind: str, limit: int) -> dict[s
     }
 
 
-def _skip_done(source: Iterator[str], target: VectorFile, digest: blake2b) -> int:
-    """Pass over the texts that are done already, after making sure that they are the same texts."""
+def _there_already(source: Iterator[str], target: VectorFile) -> Progress:
+    """The progress of a finished output of the same texts and settings; one of others is not to be replaced."""
+    made = target.origin
+    if made is None:
+        raise _in_the_way("a file", target)
+    if made["request"] != target.request:
+        raise _in_the_way("a file of other settings or another model", target)
+    digest, count = blake2b(), 0
+    for text in source:
+        _feed(digest, [text])
+        count += 1
+    if (count, digest.hexdigest()) != (made["texts"], made["digest"]):
+        raise _in_the_way(f"a file of another input ({made['texts']:,} texts)", target)
+    return Progress(resumed=count, texts=count, truncated=made["truncated"], there=True)
+
+
+def _in_the_way(what: str, target: VectorFile) -> HeedfulError:
+    remedy = "name another file, or replace it with --overwrite"
+    return HeedfulError(f"{what} is there already", where=target.path, remedy=remedy)
+
+
+def _skip_done(source: Iterator[str], target: VectorFile, digest: blake2b) -> tuple[int, int]:
+    """Pass over the texts that are done, after making sure that they are the same; how many, and how many are blank."""
     done: int = target.done.get("texts", 0)
+    blank = 0
     for text in islice(source, done):
         _feed(digest, [text])
+        blank += not text.strip()
     if done and digest.hexdigest() != target.done["digest"]:
         raise HeedfulError(
             "the input is not the one of the unfinished output",
             where=target.partial,
             remedy="give the same input, or start over with --restart",
         )
-    return done
+    return done, blank
 
 
 def _feed(digest: blake2b, texts: Iterable[str]) -> None:

@@ -92,8 +92,7 @@ class Predictor:
         Columns that are not named are those of the training data. Without `labelled` every row is an example: one that
         cannot be read is an error, where labelled data may lose a few.
         """
-        asked = columns or Columns()
-        found = self.task.read_data(data, self._columns(data, asked, labelled), labelled)
+        found = self.task.read_data(data, self.columns(data, columns or Columns(), labelled), labelled)
         if labelled:
             self.task.check(found.examples)
         else:
@@ -108,7 +107,8 @@ class Predictor:
             advance(len(predictions))
         return Evaluation(data, predictions, self.task.score(data.examples, predictions))
 
-    def _columns(self, data: str | DataSource, asked: Columns, labelled: bool) -> Columns:
+    def columns(self, data: str | DataSource, asked: Columns, labelled: bool = True) -> Columns:
+        """The columns to read of a file: those that are named, else those of the training data."""
         own = self.trained_on.columns
         if not labelled and asked == Columns() and _holds_plain_lines(data, own.text):
             return asked

@@ -10,6 +10,12 @@ from heedful.atomic import atomic_file
 from heedful.inference.embedder import Embedder
 
 
+def static_files(path: str | Path) -> list[Path]:
+    """The files that are written under this name: the matrix, and for .npy the pieces."""
+    target = Path(path)
+    return [target, target.with_suffix(".vocab.txt")] if target.suffix == ".npy" else [target]
+
+
 def write_static_vectors(model: Embedder, path: str | Path) -> tuple[int, int]:
     """Write the matrix as .npy (pieces beside it in .vocab.txt), or as word2vec text; gives its shape."""
     target = Path(path)

@@ -8,7 +8,8 @@ Three formats, all of which can be written front to back:
     jsonl        one object a text, in the layout of Google's extract_features
 
 Rows are appended to `NAME.partial`, and after each commit `NAME.partial.json` says how far it is good. Whoever starts
-the same request again goes on from there. When all is written the header is filled in and the file gets its name.
+the same request again goes on from there. When all is written the header is filled in and the file gets its name, and
+`NAME.origin.json` says what it was made of, so that nobody replaces it by something else unawares.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ class VectorFile:
         self.partial = path.with_name(path.name + ".partial")
         self.partial_lengths = path.with_name(path.name + ".partial.lengths")
         self.journal = path.with_name(path.name + ".partial.json")
+        self.origin_file = path.with_name(path.name + ".origin.json")
         if restart:
             self.forget()
         self.done = self._progress()
@@ -88,8 +90,8 @@ class VectorFile:
         with atomic_file(self.journal) as journal:
             json.dump({**progress, "bytes": self._rows.tell()}, journal)
 
-    def finish(self) -> None:
-        """Fill in the header and give the file its name."""
+    def finish(self, texts: int, digest: str, truncated: int) -> None:
+        """Fill in the header, give the file its name, and note what it was made of."""
         with plain_write_errors(self.partial):
             self._lengths.flush()
             lengths = np.fromfile(self.partial_lengths, "<i8")
@@ -104,8 +106,21 @@ class VectorFile:
             with atomic_file(self.path.with_name(self.path.name.removesuffix(".npy") + ".lengths.npy"), "wb") as file:
                 np.save(file, lengths)
         with plain_write_errors(self.path):
+            self.origin_file.unlink(missing_ok=True)  # that of a file which is replaced now
             self.partial.replace(self.path)
+        made = {"request": self.request, "texts": texts, "digest": digest, "truncated": truncated}
+        with atomic_file(self.origin_file) as file:
+            json.dump({**made, "bytes": _size(self.path)}, file)
         self.forget()
+
+    @property
+    def origin(self) -> dict[str, Any] | None:
+        """What the finished file was made of, if there is one that is known to be ours."""
+        try:
+            found: dict[str, Any] = json.loads(self.origin_file.read_text(encoding="utf-8"))
+            return found if found["bytes"] == _size(self.path) else None
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
 
     def forget(self) -> None:
         """Remove what an unfinished attempt has left."""

@@ -204,3 +204,19 @@ def test_what_may_not_be_meant_is_told(tiny_folder: Path, tmp_path: Path) -> Non
     file.write_bytes(b"the cat\na\0dog\0\nthe\0\n")
     told = succeed(tiny_folder, file, "-o", tmp_path / "c.npy").stderr
     assert "3 zero bytes (NUL) in" in told and "the first in line 2" in told and ".py:" not in told
+
+
+def test_a_finished_file_is_replaced_only_when_told_to(tiny_folder: Path, lines: Path, tmp_path: Path) -> None:
+    output, other = tmp_path / "x.npy", tmp_path / "three.txt"
+    other.write_text("one\ntwo\nthree\n")
+    succeed(tiny_folder, lines, "-o", output)
+    before = output.read_bytes()
+    assert "there already from the same input" in succeed(tiny_folder, lines, "-o", output).stderr
+    assert "another input (4 texts)" in failure(tiny_folder, other, "-o", output).what
+    refused = failure(tiny_folder, lines, "-o", output, "--normalize")
+    assert "other settings" in refused.what and "--overwrite" in str(refused.remedy)
+    assert output.read_bytes() == before and not list(tmp_path.glob("*.partial*"))
+    succeed(tiny_folder, other, "-o", output, "--overwrite")
+    assert len(np.load(output)) == 3
+    np.save(output, np.zeros((9, 9)))  # what somebody else has put there is not known to us
+    assert failure(tiny_folder, other, "-o", output).what == "a file is there already"

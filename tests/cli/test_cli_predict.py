@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 from typing import Any
@@ -136,3 +137,60 @@ def test_an_empty_cell_is_a_text_too(models: dict[str, Path], tmp_path: Path) ->
     question = {"question": "who", "context": "", "id": "1"}
     (answer,) = predict(models["answer"], write(tmp_path / "a.jsonl", json.dumps(question)))
     assert answer["empty"] and answer["answer"] == ""
+
+
+def table(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        delimiter = "," if path.suffix == ".csv" else "\t"
+        quoting = csv.QUOTE_MINIMAL if path.suffix == ".csv" else csv.QUOTE_NONE
+        return list(csv.DictReader(file, delimiter=delimiter, quoting=quoting, strict=True))
+
+
+MESSY = 'id,label,text\n7,old,"the cat,\nand ""a"" dog"\n8,,\n'
+
+
+def test_a_table_keeps_its_columns_and_gets_the_answers(models: dict[str, Path], tmp_path: Path) -> None:
+    path, output = write(tmp_path / "a.csv", MESSY), tmp_path / "b.csv"
+    assert predict(models["classify"], path, "-o", output) == []
+    rows, answers = table(output), predict(models["classify"], path)
+    own = ["predicted_label", "probability", "probability_bad", "probability_good", "empty"]
+    assert list(rows[0]) == ["id", "label", "text", *own]
+    assert [(row["id"], row["label"], row["text"]) for row in rows] == [
+        ("7", "old", 'the cat,\nand "a" dog'),
+        ("8", "", ""),
+    ]
+    for row, answer in zip(rows, answers, strict=True):
+        assert row["predicted_label"] == answer["label"] and row["empty"] == str(answer.get("empty", "")).lower()
+        assert float(row["probability_good"]) == answer["probabilities"]["good"]
+    predict(models["classify"], path, "-o", tmp_path / "b.tsv")
+    assert [row["text"] for row in table(tmp_path / "b.tsv")] == ['the cat, and "a" dog', ""]
+
+
+def test_what_is_no_table_becomes_one(models: dict[str, Path], tmp_path: Path) -> None:
+    plain, output = write(tmp_path / "a.txt", "the cat\n\n"), tmp_path / "b.csv"
+    predict(models["classify"], plain, "-o", output)
+    assert [row["text"] for row in table(output)] == ["the cat", ""]
+    predict(models["tag"], plain, "-o", tmp_path / "c.csv")
+    first = table(tmp_path / "c.csv")[0]
+    assert (first["text"], first["words"], len(first["labels"].split())) == ("the cat", "the cat", 2)
+    assert isinstance(json.loads(first["entities"]), list)
+    asked = write(tmp_path / "a.jsonl", json.dumps({"question": "who?", "context": "the cat", "id": "x"}))
+    predict(models["answer"], asked, "-o", tmp_path / "d.csv")
+    (answer,) = table(tmp_path / "d.csv")
+    assert (answer["id"], answer["question"]) == ("x", "who?") and answer["answer"] in "the cat"
+    predict(models["classify"], "the cat", "-o", tmp_path / "e.csv")
+    assert table(tmp_path / "e.csv")[0]["text"] == "the cat"
+
+
+def test_other_names_and_files_that_are_there_are_refused_before_the_work(
+    models: dict[str, Path], tmp_path: Path
+) -> None:
+    path = write(tmp_path / "a.txt", "the cat\n")
+    refused = run("nowhere", path, "-o", tmp_path / "b.xlsx").exception
+    assert isinstance(refused, HeedfulError) and "format" in refused.what and ".csv" in str(refused.remedy)
+    there = write(tmp_path / "b.csv", "precious")
+    refused = run("nowhere", path, "-o", there).exception
+    assert (
+        isinstance(refused, HeedfulError) and "--overwrite" in str(refused.remedy) and there.read_text() == "precious"
+    )
+    assert predict(models["classify"], path, "-o", there, "--overwrite") == [] and len(table(there)) == 1

@@ -130,12 +130,12 @@ def test_alignments_are_drawn(run: Path, tiny_translators: dict[str, Path], tmp_
     html = page.read_text(encoding="utf-8")
     assert "en → zh" in html and "layer 1 of 2, head 2" in html and html.count("<figure") >= 1 and "爱" in html
     recurrent = heedful(
-        "translate", "run", tiny_translators["attention"], path, "--alignments", page, "--max-length", 8
+        "translate", "run", tiny_translators["attention"], path, "--alignments", page, "--max-length", 8, "--overwrite"
     )
     assert recurrent.exit_code == 0 and "The decoder&#x27;s attention" in page.read_text(encoding="utf-8")
-    failed = heedful("translate", "run", run, path, "--alignments", page, "--head", 9, "--max-length", 8)
+    failed = heedful("translate", "run", run, path, "--alignments", page, "--overwrite", "--head", 9, "--max-length", 8)
     assert isinstance(failed.exception, HeedfulError)
-    failed = heedful("translate", "run", tiny_translators["rnn"], path, "--alignments", page, "--max-length", 8)
+    failed = heedful("translate", "run", tiny_translators["rnn"], path, "--alignments", page, "--overwrite")
     assert isinstance(failed.exception, HeedfulError)
 
 
@@ -216,7 +216,8 @@ def test_evaluate_gives_what_sacrebleu_gives(run: Path, translator: Translator, 
     report = json.loads(heedful(*asked, "--json").stdout)
     assert report["pairs"] == 2 and report["scores"] == pytest.approx(dict(expected))
     assert "tok:zh" in report["signatures"]["bleu"] and out.read_text(encoding="utf-8").splitlines() == said
-    shown = heedful(*asked).stdout
+    assert "--overwrite" in str(heedful(*asked).exception)
+    shown = heedful(*asked, "--overwrite").stdout
     assert f"chrf {expected['chrf']:6.2f}" in shown and "tok:zh" in shown and "2 pairs" in shown
 
 

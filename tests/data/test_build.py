@@ -187,8 +187,13 @@ def test_changed_input_rebuilds_what_changed(built, text_file, tokenizer, tmp_pa
     folder = copied(built, tmp_path)
     shorter = tmp_path / "shorter.txt"
     shorter.write_text("\n\n".join(text_file.read_text(encoding="utf-8").split("\n\n")[:300]), encoding="utf-8")
+    for workers in (1, 2):
+        with pytest.raises(HeedfulError, match=r"finished corpus of another text(.|\n)*--overwrite"):
+            build_corpus([str(shorter)], folder, tokenizer, reading=READING, workers=workers)
+    assert content(folder) == content(built)
     kept = []
-    build_corpus([str(shorter)], folder, tokenizer, reading=READING, on_progress=lambda p: kept.append(p.kept))
+    again = {"reading": READING, "overwrite": True}
+    build_corpus([str(shorter)], folder, tokenizer, on_progress=lambda p: kept.append(p.kept), **again)
     assert 0 < kept[-1] < len(kept)
     build_corpus([str(shorter)], tmp_path / "fresh", tokenizer, reading=READING)
     assert content(folder) == content(tmp_path / "fresh")

@@ -45,7 +45,7 @@ def test_npy_of_sentences(tiny: Embedder, sentences: Sentences, tmp_path: Path) 
     found = np.load(tmp_path / "x.npy", allow_pickle=False)
     np.testing.assert_array_equal(found, tiny.embed(sentences(100)))
     assert found.dtype == np.float32 and (progress.texts, progress.resumed, progress.truncated) == (100, 0, 0)
-    assert list(content(tmp_path)) == ["x.npy"]
+    assert list(content(tmp_path)) == ["x.npy", "x.npy.origin.json"]
 
 
 @pytest.mark.parametrize("unit", ["word", "token"])
@@ -56,7 +56,7 @@ def test_npy_of_words_has_its_lengths_beside_it(
     expected = tiny.embed(sentences(100), unit=unit)
     np.testing.assert_array_equal(np.load(tmp_path / "x.npy"), np.concatenate(expected))
     np.testing.assert_array_equal(np.load(tmp_path / "x.lengths.npy"), [len(v) for v in expected])
-    assert len(content(tmp_path)) == 2
+    assert len(content(tmp_path)) == 3
 
 
 def test_safetensors(tiny: Embedder, sentences: Sentences, tmp_path: Path) -> None:
@@ -142,7 +142,7 @@ def test_other_settings_are_refused_and_nothing_lost(
 def test_restart_throws_the_unfinished_away(tiny: Embedder, unfinished: Path) -> None:
     assert write(tiny, ["cat"], unfinished, "npy", "sentence", restart=True).resumed == 0
     np.testing.assert_allclose(np.load(unfinished), tiny.embed(["cat"]), atol=2e-5)
-    assert list(content(unfinished.parent)) == ["x.npy"]
+    assert list(content(unfinished.parent)) == ["x.npy", "x.npy.origin.json"]
 
 
 @pytest.mark.parametrize("name", ["x.npy.partial", "x.npy.partial.lengths", "x.npy.partial.json"])
@@ -159,7 +159,7 @@ def test_a_damaged_partial_is_done_again_rather_than_trusted(
 def test_an_old_output_stays_until_the_new_one_is_whole(tiny: Embedder, tmp_path: Path) -> None:
     (tmp_path / "x.npy").write_bytes(b"old")
     with pytest.raises(Stop):
-        write(tiny, interrupted(["cat"] * 70, 69), tmp_path / "x.npy", "npy", "token")
+        write(tiny, interrupted(["cat"] * 70, 69), tmp_path / "x.npy", "npy", "token", overwrite=True)
     assert (tmp_path / "x.npy").read_bytes() == b"old"
 
 

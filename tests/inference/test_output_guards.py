@@ -46,7 +46,7 @@ def test_truncate_error_is_kept_when_an_output_is_resumed(tiny: Embedder, tmp_pa
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("heedful.inference.embed_file.COMMIT_EVERY", -1.0)
-        patch.setattr(VectorFile, "finish", lambda self: interrupted())
+        patch.setattr(VectorFile, "finish", lambda *_: interrupted())
         with pytest.raises(KeyboardInterrupt):
             embed_file(tiny, texts, path, SENTENCES, max_length=8)
     with pytest.raises(HeedfulError, match="1 texts of the unfinished output"):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import click
 
-from heedful.atomic import atomic_file
+from heedful.atomic import atomic_file, check_free
 from heedful.cli.progress import counting_bar
 from heedful.cli.translate.file import one_line, tell_truncated
 from heedful.data.parallel import read_pairs
@@ -31,12 +31,15 @@ class Options:
     length_penalty: float = 1.0
     bleu_tokenizer: str | None = None
     as_json: bool = False
+    overwrite: bool = False
     engine: str = "heedful"
     device: str | None = None
 
 
 def evaluate_translations(options: Options) -> None:
     """Translate, score and print."""
+    if options.output:
+        check_free(options.output, options.overwrite)
     translator = load_translator(options.run, options.device, options.engine)
     names = translator.folder.names
     data = read_pairs(options.files, options.source or names[0], options.target or names[1], whole=False)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import click
 
+from heedful.atomic import check_free
 from heedful.cli.progress import counting_bar
 from heedful.cli.sink import sink
 from heedful.data.tables import column_named, ending, is_table, read_table, text_under
@@ -48,6 +49,7 @@ class Options:
     alignments: str | None = None
     layer: int = -1
     head: int | None = None
+    overwrite: bool = False
     engine: str = "heedful"
     device: str | None = None
 
@@ -70,6 +72,8 @@ class Options:
 def translate_file(options: Options) -> None:
     """Translate as the options say."""
     how = options.how
+    for file in filter(None, (options.output, options.alignments)):
+        check_free(file, options.overwrite)
     translator = load_translator(options.run, options.device, options.engine)
     if options.alignments:  # what cannot be drawn is refused before the work, by drawing the least there is
         translator.alignments(["."], ["."], options.layer, options.head)
