@@ -25,7 +25,7 @@ from typing import Any
 
 import psutil
 
-from heedful.data.corpus import Corpus
+from heedful.data.corpus.corpus import Corpus
 from heedful.errors import HeedfulError
 from heedful.text.documents import read_lines
 

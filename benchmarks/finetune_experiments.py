@@ -106,7 +106,7 @@ GLUE = Experiment(
     "all-MiniLM-L6-v2, 3 epochs, batch 32, learning rate 5e-5, warm-up 10 %, decay 0.01, at most 128 tokens, the last "
     "weights; scores on dev, seconds of training without evaluation. Times are compared where the reference was run "
     "alternately, on two threads each; the other runs had one thread each, two at a time, and their seconds say "
-    "little. MRPC and CoLA in float32 as the reference, the others with products in bfloat16",
+    "little. MRPC and CoLA in float32 as the reference, the others with bfloat16 mixed precision",
     [
         *(_table_run("classify", f"MRPC seed {s}", "mrpc", BINARY, seed=s, reference=s == 1) for s in (1, 2, 3)),
         *(_table_run("classify", f"CoLA seed {s}", "cola", ("matthews",), seed=s, reference=s == 1) for s in (1, 2, 3)),
@@ -169,8 +169,8 @@ def _answer(name: str, model: str, train: str, dev: str, epochs: int, tune: str 
 SQUAD = Experiment(
     "squad",
     "Answering questions: SQuAD articles",
-    "all-MiniLM-L6-v2, first 5,000 training questions of the practice split, 2 epochs, products in bfloat16. For the "
-    "2.0 way, 1 epoch, each paragraph is also asked questions of other paragraphs of its article; the threshold is "
+    "all-MiniLM-L6-v2, first 5,000 training questions of the practice split, 2 epochs, bfloat16 mixed precision. For "
+    "the 2.0 way, 1 epoch, each paragraph is also asked questions of other paragraphs of its article; the threshold is "
     "chosen on half of the dev articles, and the scores are those of the rest",
     [
         _answer("SQuAD 1.1", "{minilm}", "{made}/squad_train.json", "{data}/squad1.1/practice_dev.json", 2),
@@ -195,7 +195,7 @@ def _choose(name: str, folder: str, suffix: str, epochs: int, *more: str) -> Run
 CHOICES = Experiment(
     "choices",
     "Choosing an ending: CODAH and DREAM",
-    "all-MiniLM-L6-v2, one epoch, products in bfloat16; chance is 0.25 for CODAH and 0.33 for DREAM",
+    "all-MiniLM-L6-v2, one epoch, bfloat16 mixed precision; chance is 0.25 for CODAH and 0.33 for DREAM",
     [
         _choose("CODAH", "codah", "jsonl", 1, "--batch-size", "16"),
         _choose("DREAM, first 1,500", "dream", "jsonl.gz", 1, "--limit", "1500", "--batch-size", "16"),
@@ -214,7 +214,7 @@ CHINESE = Experiment(
     "chinese",
     "Chinese",
     "m3e-small, the last weights; ChnSentiCorp 2 epochs of at most 128 tokens, LCQMC 2 epochs (its test file as "
-    "training data), tagging 4 epochs, CMRC's trial questions split by context 4:1, 2 epochs; products in bfloat16",
+    "training data), tagging 4 epochs, CMRC's trial questions split by context 4:1, 2 epochs; bfloat16 mixed precision",
     [
         _zh_tags("resume", "ner_zh_resume", "train.conll.gz"),
         _zh_tags("weibo", "ner_zh_weibo", "train.conll"),
@@ -253,7 +253,7 @@ TRANSFER = Experiment(
     "What pretraining is worth",
     "Our own BERT-mini models (recipes/pretrain_enwiki.sh, recipes/pretrain_zhwiki.sh) against the same shape with "
     "random weights, on the first 500, 2,000 and 8,000 training rows (or as many as there are), 10, 5 and 3 epochs, "
-    "last weights, products in bfloat16",
+    "last weights, bfloat16 mixed precision",
     _transfer(),
     (
         "What is seen: tagging gains most. With 500 sentences the pretrained model finds nearly as much as the random "
@@ -279,7 +279,7 @@ FEATURES = Experiment(
     "features",
     "Feature-based tagging: CoNLL-2003",
     "Two-layer BiLSTM on states of the frozen all-MiniLM-L6-v2, first 2,500 training sentences, 2 epochs, learning "
-    "rate 1e-3, the last weights, products of training in bfloat16",
+    "rate 1e-3, the last weights, mixed precision in bfloat16",
     [
         *(_features(name, layers) for name, layers in LAYERS),
         _features("last four, sum", "-1,-2,-3,-4", "--combine", "sum"),

@@ -25,8 +25,8 @@ from results_file import RESULTS, Table, write_results
 
 from heedful.atomic import atomic_file
 from heedful.checkpoints.folder import read_folder
-from heedful.data.labelled import Question
-from heedful.data.squad import read_questions
+from heedful.data.labelled.dataset import Question
+from heedful.data.labelled.squad import read_questions
 from heedful.inference.load import load_embedder, model_path
 from heedful.text.tokenizer import Tokenizer
 from heedful.toy.roles import THINGS

@@ -26,7 +26,7 @@ from transformers import BertConfig as ReferenceConfig
 from transformers import BertForPreTraining
 
 from heedful.data.batching import groups_of
-from heedful.data.source import PretrainingPortion
+from heedful.data.corpus.source import PretrainingMicroBatch
 from heedful.models.bert import BertForPretraining, initialise, sized
 from heedful.schema import Batch
 from heedful.tasks.pretraining import pretraining_losses
@@ -39,7 +39,7 @@ from heedful.training.training_config import Precision, TrainingConfig
 VOCABULARY, LENGTH, BATCH, CLIP = 30522, 128, 32, 1.0
 
 
-def portion(rng: np.random.Generator, mixed: bool) -> PretrainingPortion:
+def micro_batch(rng: np.random.Generator, mixed: bool) -> PretrainingMicroBatch:
     """A batch of random tokens of which 15 % are to be predicted, the longest sequences first."""
     lengths = sorted(rng.integers(8, LENGTH + 1, BATCH).tolist() if mixed else [LENGTH] * BATCH, reverse=True)
     total = sum(lengths)
@@ -53,10 +53,12 @@ def portion(rng: np.random.Generator, mixed: bool) -> PretrainingPortion:
     )
     labels = torch.from_numpy(rng.integers(1000, VOCABULARY, len(masked)))
     nsp = torch.from_numpy(rng.integers(0, 2, BATCH))
-    return PretrainingPortion(batch, torch.from_numpy(masked), labels, nsp, LENGTH * BATCH - total)
+    return PretrainingMicroBatch(batch, torch.from_numpy(masked), labels, nsp, LENGTH * BATCH - total)
 
 
-def ours(size: str, dropout: float, precision: Precision, batches: list[PretrainingPortion]) -> Callable[[int], None]:
+def ours(
+    size: str, dropout: float, precision: Precision, batches: list[PretrainingMicroBatch]
+) -> Callable[[int], None]:
     """A function that trains one step of heedful."""
     from dataclasses import replace
 
@@ -107,7 +109,7 @@ def race(
 ) -> tuple[list[float], list[float], int]:
     """Seconds of each round of both sides, and the real tokens a round holds."""
     rng = np.random.default_rng(0)
-    batches = [portion(rng, mixed) for _ in range(steps)]
+    batches = [micro_batch(rng, mixed) for _ in range(steps)]
     sides = [
         ours(size, dropout, precision, batches),
         reference(size, dropout, precision, [padded(b) for b in batches]),
@@ -154,7 +156,7 @@ def main() -> None:
         columns = ["size", "lengths", "dropout", "heedful tokens/s", "transformers tokens/s", "ratio", "range"]
         write_results(
             RESULTS / ("pretrain_speed_bfloat16.json" if rounded else "pretrain_speed.json"),
-            title="Pretraining speed" + (", products in bfloat16" if rounded else ""),
+            title="Pretraining speed" + (", bfloat16 mixed precision" if rounded else ""),
             what="Tokens per second of training steps, beside transformers' BertForPreTraining; 128 tokens, batch 32",
             tables=[Table(columns, rows)],
             arguments=f"--rounds {a.rounds} --steps {a.steps}" + (" --precision bfloat16" if rounded else ""),

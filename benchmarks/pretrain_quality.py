@@ -23,13 +23,13 @@ from transformers import BertForPreTraining
 
 from heedful.checkpoints.encoder_folder import load_for_pretraining
 from heedful.checkpoints.folder import read_folder
-from heedful.config import read_toml
-from heedful.data.corpus import Corpus
-from heedful.data.source import held_out_portions
+from heedful.data.corpus.corpus import Corpus
+from heedful.data.corpus.source import held_out_micro_batches
 from heedful.models.bert import BertForPretraining
 from heedful.runs.pretraining.plan import Plan
 from heedful.tasks.pretraining import evaluate
 from heedful.training.process import prepare_process
+from heedful.training.run_folder import RunFolder
 from heedful.training.schedule import rate_factor
 
 WARM_UP, MEASURED = 4, 10
@@ -67,7 +67,9 @@ def main() -> None:
     parser.add_argument("--name", default="pretrain_quality", help="of the JSON file in docs/results")
     a = parser.parse_args()
     prepare_process()
-    plan = read_toml(Plan, a.run / "config.toml")
+    stored = RunFolder(a.run).stored_as(Plan)
+    assert stored is not None, f"{a.run} holds no run"
+    plan = stored
     corpus = Corpus.open(plan.corpus)
     trial = Reference(plan, corpus)
     for number in range(WARM_UP):
@@ -94,8 +96,8 @@ def main() -> None:
         assert isinstance(model, BertForPretraining)
         examples = plan.held_out(corpus)
         with torch.no_grad():
-            found = evaluate(model, held_out_portions(examples, plan.batch_sizes[-1], plan.evaluated_examples))
-        done = plan.training.steps if name == "transformers" else read_toml(Plan, a.run / "config.toml").training.steps
+            found = evaluate(model, held_out_micro_batches(examples, plan.batch_sizes[-1], plan.evaluated_examples))
+        done = plan.training.steps if name == "transformers" else stored.training.steps
         wall = minutes if name == "transformers" else json.loads((a.run / "timing.json").read_text())["wall"] / 60
         rows.append(
             [name, done, f"{wall:.1f}", *(f"{found[k]:.4f}" for k in ("mlm_loss", "mlm_accuracy", "nsp_accuracy"))]

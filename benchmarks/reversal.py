@@ -27,7 +27,7 @@ import torch.nn.functional as F
 from results_file import RESULTS, Table, write_results
 from standalone_svg import panels, standalone
 
-from heedful.data.bitext import lay_out
+from heedful.data.bitext.pairs import lay_out
 from heedful.decoding import greedy
 from heedful.models.seq2seq import Seq2Seq, Seq2SeqConfig, initialise_seq2seq
 from heedful.models.transformer import Transformer, TransformerConfig, initialise_transformer

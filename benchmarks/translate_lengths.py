@@ -19,7 +19,7 @@ from results_file import RESULTS, Table, write_results
 from standalone_svg import panels, standalone
 
 from heedful.atomic import atomic_file
-from heedful.data.parallel import read_pairs
+from heedful.data.bitext.reading import read_pairs
 from heedful.inference.load import load_translator
 from heedful.tasks.bleu_bootstrap import Bleu
 from heedful.tasks.translate_scores import tokenizer_for

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.profiler import ProfilerActivity, profile
 
 from heedful.data.batching import cut_by_tokens
-from heedful.data.parallel import read_pairs
+from heedful.data.bitext.reading import read_pairs
 from heedful.decoding import Beam
 from heedful.inference.load import load_translator
 from heedful.inference.translator import TOKENS_PER_BATCH, Translator

@@ -25,7 +25,7 @@ from results_file import RESULTS, Table, write_results
 
 from heedful.atomic import atomic_file
 from heedful.checkpoints.translation_folder import load_translation
-from heedful.data.parallel import read_pairs
+from heedful.data.bitext.reading import read_pairs
 from heedful.inference.load import load_translator, model_path
 from heedful.tasks.bleu_bootstrap import Bleu
 from heedful.tasks.translate_scores import Scorer, tokenizer_for
@@ -167,7 +167,7 @@ def write(path: Path, done: dict[str, dict[str, Any]]) -> None:
         "Translation: quality",
         "Multi30k en→de and de→en, BLEU on test_2016_flickr, and Tatoeba en→zh, BLEU on its dev file (a part of the "
         "training pairs decided on the weights instead); the toy world's pairs, with names that never occur in "
-        f"training. Raw cased text, a beam of {BEAM}, products of training in bfloat16; exact is the share of "
+        f"training. Raw cased text, a beam of {BEAM}, mixed precision in bfloat16; exact is the share of "
         "translations equal to the reference; minutes of training with all evaluations, on so many threads",
         [Table(COLUMNS, [*map(_row, found)])],
         [f"Signatures: {', '.join(f'`{text}`' for text in signatures)}.", *REMARKS],

@@ -6,8 +6,8 @@
 RUN is a trained Transformer (post-norm, sinusoidal positions), whose size, tokenizers and, to decode, weights are
 used by all. Run it on an idle machine.
 
-train   Steps on Multi30k, see translate_trainers.py, in float32 and with products in bfloat16. The figure is the median
-        over rounds of the ratio of tokens per second.
+train   Steps on Multi30k, see translate_trainers.py, in float32 and in bfloat16 mixed precision. The figure is the
+        median over rounds of the ratio of tokens per second.
 decode  The test set by a beam of 5 with the same weights, and its sentences one by one.
 
 Each engine and trainer has a process of its own, and all are asked in random order in each round.
@@ -35,7 +35,7 @@ from translate_engines import BEAM, ENGINES
 from translate_trainers import TRAINERS, random_batches, sorted_batches, training_pairs
 
 from heedful.checkpoints.translation_folder import TranslationFolder, load_translation
-from heedful.data.parallel import read_pairs
+from heedful.data.bitext.reading import read_pairs
 from heedful.inference.load import model_path
 from heedful.training.training_config import Precision
 

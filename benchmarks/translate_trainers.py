@@ -23,9 +23,9 @@ from marian import marian_of, padded, transformer_in
 from materials import multi30k
 
 from heedful.checkpoints.translation_folder import TranslationFolder, load_translation
-from heedful.data.bitext import EncodedPairs, Limits, bitext_of, encode_pairs
-from heedful.data.bitext_source import BitextPortion, BitextSource
-from heedful.data.parallel import read_pairs
+from heedful.data.bitext.pairs import EncodedPairs, Limits, bitext_of, encode_pairs
+from heedful.data.bitext.reading import read_pairs
+from heedful.data.bitext.source import BitextMicroBatch, BitextSource
 from heedful.inference.load import model_path
 from heedful.models.transformer import Transformer, initialise_transformer
 from heedful.tasks.translate import TranslationObjective
@@ -75,26 +75,30 @@ def training_pairs(folder: TranslationFolder) -> EncodedPairs:
     return encode_pairs(read_pairs([multi30k("train.tsv.gz")], *folder.names).examples, folder.sides, Limits())[0]
 
 
-def sorted_batches(pairs: EncodedPairs, steps: int, batch_size: int) -> list[BitextPortion]:
+def sorted_batches(pairs: EncodedPairs, steps: int, batch_size: int) -> list[BitextMicroBatch]:
     """The first batches of an epoch, as our training has them."""
     source = BitextSource(pairs, batch_size, seed=0)
     return [source.step(number)[0] for number in range(steps)]
 
 
-def random_batches(pairs: EncodedPairs, steps: int, batch_size: int) -> list[BitextPortion]:
+def random_batches(pairs: EncodedPairs, steps: int, batch_size: int) -> list[BitextMicroBatch]:
     """As many pairs a batch as `batch_size` tokens hold on average, whatever their lengths."""
     count = max(1, round(batch_size / float(pairs.tokens.mean())))
     drawn = np.random.default_rng(0).permutation(len(pairs))[: steps * count]
-    return [BitextPortion(bitext_of(pairs, numbers.tolist())) for numbers in np.array_split(drawn, steps)]
+    return [BitextMicroBatch(bitext_of(pairs, numbers.tolist())) for numbers in np.array_split(drawn, steps)]
 
 
-def _marian(folder: TranslationFolder, portions: Sequence[BitextPortion]) -> Round:
+def _marian(folder: TranslationFolder, micro_batches: Sequence[BitextMicroBatch]) -> Round:
     torch.set_flush_denormal(True)
-    return _rounds(partial(_their_step, folder), portions, [padded(portion.bitext) for portion in portions])
+    return _rounds(
+        partial(_their_step, folder), micro_batches, [padded(micro_batch.bitext) for micro_batch in micro_batches]
+    )
 
 
-def _rounds(step_in: Callable[[Precision], Step], portions: Sequence[BitextPortion], batches: Sequence[Any]) -> Round:
-    """Each precision trains a model of its own on the batches, which hold the portions."""
+def _rounds(
+    step_in: Callable[[Precision], Step], micro_batches: Sequence[BitextMicroBatch], batches: Sequence[Any]
+) -> Round:
+    """Each precision trains a model of its own on the batches, which hold the micro-batches."""
     steps: dict[Precision, Step] = {}
 
     def take(precision: Precision) -> int:
@@ -102,7 +106,7 @@ def _rounds(step_in: Callable[[Precision], Step], portions: Sequence[BitextPorti
             steps[precision] = step_in(precision)
         for batch in batches:
             steps[precision](batch)
-        return sum(portion.tokens for portion in portions)
+        return sum(micro_batch.tokens for micro_batch in micro_batches)
 
     return take
 
@@ -114,8 +118,8 @@ def _our_step(folder: TranslationFolder, precision: Precision) -> Step:
     objective, optimiser = TranslationObjective(SMOOTHING), Optimiser(model, recipe)
     stepper = Stepper(model.train(), objective, optimiser, recipe, World(), Clock(), lambda: None)
 
-    def step(portion: BitextPortion) -> None:
-        stepper.take(0, [portion])
+    def step(micro_batch: BitextMicroBatch) -> None:
+        stepper.take(0, [micro_batch])
 
     return step
 

@@ -24,12 +24,15 @@ C = TypeVar("C")
 def from_mapping(cls: type[C], values: Mapping[str, Any], where: object) -> C:
     """Build the config `cls` from `values`; an unknown key is refused with the nearest field's name.
 
-    A class that stands for several kinds has a `kind_of`, which tells from the values which one it is.
+    A class that stands for several kinds has a `kind_of`, which tells from the values which one it is. One whose fields
+    were once called otherwise has `FORMER_NAMES`, so that files of earlier versions can be read.
     """
     kind_of = getattr(cls, "kind_of", None)
     cls = kind_of(values, where) if kind_of else cls
     fields = {f.name: f for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
     hints = get_type_hints(cls)
+    former: Mapping[str, str] = getattr(cls, "FORMER_NAMES", {})
+    values = {former.get(key, key): value for key, value in values.items()}
     for key in values:
         if key not in fields:
             near = difflib.get_close_matches(key, fields, n=1)
@@ -57,7 +60,7 @@ def read_toml_values(path: str | Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:
-        raise HeedfulError(f"not TOML: {error}", where=path, remedy="mend the file at that place") from error
+        raise HeedfulError(f"not TOML: {error}", where=path, remedy="fix the file at that place") from error
     except UnicodeDecodeError as error:
         raise HeedfulError(f"not UTF-8 at byte {error.start}", where=path, remedy="save the file as UTF-8") from error
     except OSError as error:

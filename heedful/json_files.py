@@ -10,7 +10,7 @@ from typing import Any
 
 from heedful.errors import HeedfulError
 
-_REMEDY = "mend the file or fetch it again"
+_REMEDY = "fix the file or fetch it again"
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -76,7 +76,7 @@ class ConfigFormat(Generic[C]):
         code = values.get("auto_map") or {}
         if not isinstance(code, dict):
             raise HeedfulError(
-                f"auto_map is {code!r}", where=where, remedy="mend the file: it is an object, or left out"
+                f"auto_map is {code!r}", where=where, remedy="fix the file: it is an object, or left out"
             )
         if "AutoModel" in code:
             raise HeedfulError(

@@ -21,7 +21,7 @@ from heedful.checkpoints.folder import CONFIG, ModelFolder, with_pieces
 from heedful.checkpoints.new_folder import new_folder
 from heedful.checkpoints.sentence_transformers import SentenceSettings, write_layout
 from heedful.checkpoints.tensors import write_tensors
-from heedful.checkpoints.weights import fill, take_apart, unfilled
+from heedful.checkpoints.weights import fill_parameters, take_apart, unfilled
 from heedful.json_files import write_json
 from heedful.models.encoder import Encoder, encoder_of
 from heedful.text.tokenizer import Tokenizer
@@ -33,7 +33,7 @@ def load_encoder(folder: ModelFolder) -> Encoder:
         model = unfilled(folder.model_config.build, folder.weights / CONFIG)
         if not found.holds("encoder.pooler"):
             model.without_pooler()
-        fill(model, found, prefix="encoder.")
+        fill_parameters(model, found, prefix="encoder.")
     return model.eval()
 
 
@@ -42,7 +42,7 @@ def load_for_pretraining(folder: ModelFolder, seed: int) -> nn.Module:
     family, config = folder.family, folder.model_config
     with folder.open_weights() as found:
         model = unfilled(lambda: family.pretraining_model(config), folder.weights / CONFIG)
-        fill(model, found)
+        fill_parameters(model, found)
         for part in family.parts:
             if not found.holds(part):
                 family.initialise(model.get_submodule(part), config, seed)

@@ -42,7 +42,7 @@ class Family(Generic[C]):
     # Pretraining: the model, which has its encoder as `encoder`, and the names of what it can be trained on.
     pretraining: Callable[[C], nn.Module] | None = None
     objectives: tuple[str, ...] = ()
-    masked_lm: Callable[[C], nn.Module] | None = None  # the head that guesses hidden tokens, on disk the part `mlm`
+    masked_lm: Callable[[C], nn.Module] | None = None  # the head that guesses masked tokens, on disk the part `mlm`
     parts: Mapping[str, str] = field(default_factory=dict)  # what a folder may lack -> what to call it
     per_piece: tuple[str, ...] = ()  # the parameters of the pretraining model that have a row for each piece
 

@@ -13,7 +13,7 @@ from heedful.checkpoints.family import Family
 from heedful.checkpoints.folder_weights import open_weights, weight_notes
 from heedful.checkpoints.sentence_transformers import SentenceLayout, SentenceSettings, read_layout
 from heedful.checkpoints.tensorflow_folder import config_file, config_values
-from heedful.checkpoints.weights import Source
+from heedful.checkpoints.weights import WeightSource
 from heedful.errors import HeedfulError
 from heedful.models.encoder import EncoderConfig, check_room
 from heedful.text.tokenizer import Tokenizer
@@ -46,7 +46,7 @@ class ModelFolder:
         """The name of its family."""
         return self.family.model_type
 
-    def open_weights(self) -> AbstractContextManager[Source]:
+    def open_weights(self) -> AbstractContextManager[WeightSource]:
         """Its weights, for the time of a `with` block."""
         return open_weights(self.weights, self.family, self.model_config)
 

@@ -9,13 +9,13 @@ from typing import Any
 
 from heedful.checkpoints.family import Family
 from heedful.checkpoints.tensors import open_tensors
-from heedful.checkpoints.weights import Source, source
+from heedful.checkpoints.weights import WeightSource, source
 from heedful.errors import HeedfulError
 from heedful.models.encoder import EncoderConfig
 
 
 @contextmanager
-def open_weights(folder: Path, family: Family[Any], config: EncoderConfig) -> Iterator[Source]:
+def open_weights(folder: Path, family: Family[Any], config: EncoderConfig) -> Iterator[WeightSource]:
     """Open the weights of a folder for the time of a `with` block, after a check of the names and of their layers."""
     with open_tensors(folder) as tensors:
         found = source(tensors, family.names)
@@ -38,7 +38,7 @@ def weight_notes(folder: Path, family: Family[Any], config: EncoderConfig) -> li
     return notes
 
 
-def _check_layers(found: Source, wanted: int, folder: Path) -> None:
+def _check_layers(found: WeightSource, wanted: int, folder: Path) -> None:
     pattern = found.table.layers
     if pattern is None:
         return

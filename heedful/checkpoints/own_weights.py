@@ -21,7 +21,7 @@ def weights_of(model: nn.Module) -> dict[str, Tensor]:
     return {**dict(model.named_parameters()), **buffers}
 
 
-def fill(tensors: Mapping[str, Tensor], folder: Path, remedy: str = _REMEDY) -> None:
+def fill_tensors(tensors: Mapping[str, Tensor], folder: Path, remedy: str = _REMEDY) -> None:
     """Copy the numbers of the weights in `folder` into tensors of the same names and shapes."""
     with open_tensors(folder) as stored, torch.no_grad():
         _check_same(stored, tensors, remedy)

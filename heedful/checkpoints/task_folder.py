@@ -20,7 +20,7 @@ from heedful.checkpoints.folder import CONFIG, ModelFolder, with_pieces
 from heedful.checkpoints.names import TASK_HEADS
 from heedful.checkpoints.new_folder import new_folder
 from heedful.checkpoints.tensors import write_tensors
-from heedful.checkpoints.weights import Source, fill, fits, take_apart, unfilled
+from heedful.checkpoints.weights import WeightSource, fill_parameters, fits, take_apart, unfilled
 from heedful.errors import HeedfulError
 from heedful.json_files import read_json, write_json
 from heedful.models.encoder import Encoder, encoder_of
@@ -65,7 +65,7 @@ def load_for_task(
                 what = f"the model is not complete: {part}: {reason}"
                 raise HeedfulError(what, where=folder.weights, remedy="use a folder that was fine-tuned for this task")
             note(f"{part} starts afresh: {reason}")
-        fill(model, found, fresh=fresh)
+        fill_parameters(model, found, fresh=fresh)
     _start(model, fresh, folder, seed)
     return model.eval()
 
@@ -136,7 +136,7 @@ def _parts(model: nn.Module, family: Family[Any]) -> list[str]:
     return [part for part in family.names.optional if any(name.startswith(f"{part}.") for name in names)]
 
 
-def _fresh_parts(wanted: Sequence[str], model: nn.Module, found: Source, other: str | None) -> dict[str, str]:
+def _fresh_parts(wanted: Sequence[str], model: nn.Module, found: WeightSource, other: str | None) -> dict[str, str]:
     """The parts of the model that the folder cannot fill, and why; `other` tells why none of its heads will do."""
     absent = {part: "the folder has none" for part in wanted if not found.holds(part)}
     heads = [part for part in wanted if part in TASK_HEADS and part not in absent]
@@ -191,6 +191,6 @@ def _labels(config: Mapping[str, Any], where: Path) -> list[str]:
         raise HeedfulError(
             "id2label is not an object of different labels by the numbers 0, 1, 2, …",
             where=where,
-            remedy="mend id2label in config.json",
+            remedy="fix id2label in config.json",
         )
     return [str(label) for label in labels]

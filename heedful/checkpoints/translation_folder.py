@@ -16,7 +16,7 @@ import torch
 
 from heedful.checkpoints.folder import CONFIG, LONGEST, check_vocabulary
 from heedful.checkpoints.new_folder import new_folder
-from heedful.checkpoints.own_weights import fill, weights_of
+from heedful.checkpoints.own_weights import fill_tensors, weights_of
 from heedful.checkpoints.tensors import write_tensors
 from heedful.checkpoints.weights import unfilled
 from heedful.config import from_mapping, to_mapping
@@ -83,7 +83,7 @@ def load_translation(path: str | Path) -> TranslationFolder:
     model = _built(stored, folder / CONFIG)
     sides = _load_sides(folder)
     _check_sides(sides, model, folder)
-    fill(weights_of(model), folder, _REMEDY)
+    fill_tensors(weights_of(model), folder, _REMEDY)
     model.eval()
     return TranslationFolder(folder, model, sides, (stored.source, stored.target))
 

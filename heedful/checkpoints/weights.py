@@ -18,7 +18,7 @@ M = TypeVar("M", bound=nn.Module)
 
 
 @dataclass(frozen=True)
-class Source:
+class WeightSource:
     """The tensors of a folder under the names that a table gives them."""
 
     tensors: Tensors
@@ -41,7 +41,7 @@ class Source:
         return [*self.tensors.notes, *([ignored] if named else [])]
 
 
-def source(tensors: Tensors, table: NameTable) -> Source:
+def source(tensors: Tensors, table: NameTable) -> WeightSource:
     """Give each tensor its name in the table; two for one name are refused, and unknown ones inside the encoder."""
     spelled: dict[str, str] = {}
     left_over: list[str] = []
@@ -62,10 +62,10 @@ def source(tensors: Tensors, table: NameTable) -> Source:
         spelled[name] = on_disk
     # Of two that are always equal some programs keep only the second.
     stand_ins = {original: spelled[copy] for copy, original in table.copies.items() if copy in spelled}
-    return Source(tensors, table, {**stand_ins, **spelled}, tuple(left_over))
+    return WeightSource(tensors, table, {**stand_ins, **spelled}, tuple(left_over))
 
 
-def fill(model: nn.Module, found: Source, prefix: str = "", fresh: Collection[str] = ()) -> None:
+def fill_parameters(model: nn.Module, found: WeightSource, prefix: str = "", fresh: Collection[str] = ()) -> None:
     """Copy the weights on disk into `model`; only parts that the folder lacks, and the `fresh` ones, stay as they are.
 
     `prefix` is what our names in the table have in front of the model's own.
@@ -82,7 +82,7 @@ def fill(model: nn.Module, found: Source, prefix: str = "", fresh: Collection[st
             rows.copy_(found.tensors.read(found.spelled[part]))
 
 
-def fits(model: nn.Module, found: Source, part: str) -> bool:
+def fits(model: nn.Module, found: WeightSource, part: str) -> bool:
     """Whether a part of the model has the shapes that it has in the folder; a part of our own, the same tensors too."""
     own = {name: target for name, target in model.state_dict().items() if name.startswith(f"{part}.")}
     wanted = {found.table.on_disk(name)[0]: tuple(target.shape) for name, target in own.items()}
@@ -109,7 +109,7 @@ def unfilled(build: Callable[[], M], config: object) -> M:
             return build()
     except (RuntimeError, OverflowError, TypeError) as error:
         what = f"no model of the size config.json asks for can be built: {error}"
-        raise HeedfulError(what, where=config, remedy="mend the numbers in config.json") from error
+        raise HeedfulError(what, where=config, remedy="fix the numbers in config.json") from error
 
 
 def take_apart(model: nn.Module, table: NameTable, prefix: str = "") -> dict[str, Tensor]:
@@ -127,7 +127,7 @@ def _cut(tensor: Tensor, parts: int) -> tuple[Tensor, ...]:
     return tensor.chunk(parts) if parts > 1 else (tensor,)
 
 
-def _check_complete(found: Source, names: list[str]) -> None:
+def _check_complete(found: WeightSource, names: list[str]) -> None:
     missing = [name for name in names if name not in found.spelled]
     if missing:
         others = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
@@ -138,7 +138,7 @@ def _check_complete(found: Source, names: list[str]) -> None:
         )
 
 
-def _check_shapes(found: Source, parts: tuple[str, ...], target: Tensor) -> None:
+def _check_shapes(found: WeightSource, parts: tuple[str, ...], target: Tensor) -> None:
     expected = tuple(_cut(target, len(parts))[0].shape)
     for name in (found.spelled[part] for part in parts):
         where, shape, dtype = found.tensors.where(name), found.tensors.shape(name), found.tensors.dtype(name)
@@ -150,7 +150,7 @@ def _check_shapes(found: Source, parts: tuple[str, ...], target: Tensor) -> None
             raise HeedfulError(what, where=where, remedy="use the weights from before they were quantised")
 
 
-def _check_repetitions(found: Source) -> None:
+def _check_repetitions(found: WeightSource) -> None:
     """What only repeats something must really do so: a copy its original, a counter 0, 1, 2, …"""
     for name, original in found.table.copies.items():
         if name in found.spelled and not _equal(found, name, original):
@@ -167,6 +167,6 @@ def _check_repetitions(found: Source) -> None:
                 raise HeedfulError(what, where=found.tensors.where(found.spelled[name]), remedy="use an unchanged one")
 
 
-def _equal(found: Source, name: str, original: str) -> bool:
+def _equal(found: WeightSource, name: str, original: str) -> bool:
     first, second = (found.tensors.read(found.spelled[n]) for n in (name, original))
     return first.shape == second.shape and torch.equal(first.float(), second.float())

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from rich.progress import Progress
     from rich.table import Table
 
-    from heedful.data.corpus import Corpus, TokenText
-    from heedful.data.examples import Examples, Recipe
+    from heedful.data.corpus.corpus import Corpus, TokenText
+    from heedful.data.corpus.examples import Examples, Recipe
 
 _PAIRS = click.Choice(["nsp", "sop", "none"])
 _MASKINGS = click.Choice(["token", "word", "phrase"])
@@ -65,9 +65,9 @@ def build(files: tuple[str, ...], output: str, tokenizer: str, workers: int, **o
       heedful corpus build zh.jsonl -o corpus --tokenizer tokenizer --words --drop-headings --deduplicate
       heedful corpus build news.txt -o corpus --tokenizer tokenizer --static --duplicates 10
     """
-    from heedful.data.build import ReadingSettings, build_corpus
-    from heedful.data.lexicon import read_lexicon
-    from heedful.data.tokens import TokenSettings
+    from heedful.data.corpus.build import ReadingSettings, build_corpus
+    from heedful.data.corpus.lexicon import read_lexicon
+    from heedful.data.corpus.tokens import TokenSettings
     from heedful.text.tokenizer import Tokenizer
 
     share = 0.0 if options["held_out_file"] else options["held_out"]
@@ -115,8 +115,8 @@ def show(
       heedful corpus show corpus --verify
     """
     from heedful.cli.console import table_console
-    from heedful.data.corpus import Corpus
-    from heedful.data.examples import Recipe
+    from heedful.data.corpus.corpus import Corpus
+    from heedful.data.corpus.examples import Recipe
 
     corpus = Corpus.open(folder, verify)
     console = table_console()
@@ -139,8 +139,8 @@ def _report(corpus: Corpus) -> None:
 
 
 def _write_examples(corpus: Corpus, options: dict[str, Any], workers: int) -> None:
-    from heedful.data.examples import Recipe
-    from heedful.data.written import write_examples
+    from heedful.data.corpus.examples import Recipe
+    from heedful.data.corpus.written import write_examples
 
     recipe = Recipe(options["length"], options["pairs"], masking=options["masking"], seed=options["seed"])
     with _progress() as progress:
@@ -183,7 +183,7 @@ def _histogram(text: TokenText) -> Table:
 def _example_tables(corpus: Corpus, recipe: Recipe, count: int) -> list[Table]:
     import numpy as np
 
-    from heedful.data.examples import ExampleMaker, split_examples
+    from heedful.data.corpus.examples import ExampleMaker, split_examples
 
     maker = ExampleMaker(corpus, recipe)
     return [_example_table(corpus, one) for one in split_examples(maker.take(np.arange(count)))]

@@ -10,7 +10,7 @@ from heedful.cli.shared_options import force_option, overwrite_option, text_opti
 from heedful.errors import HeedfulError
 
 if TYPE_CHECKING:
-    from heedful.inference.embed_file import Progress
+    from heedful.inference.embed_file import EmbedProgress
 
 
 @click.command()
@@ -98,7 +98,7 @@ def command(
     _tell(result, output, embedder.limit(max_length))
 
 
-def _tell(result: Progress, output: str, limit: int) -> None:
+def _tell(result: EmbedProgress, output: str, limit: int) -> None:
     """Say on standard error what was done, and what of it may not be meant."""
     if result.there:
         click.echo(f"{output}: {result.texts:,} texts, there already from the same input and settings", err=True)

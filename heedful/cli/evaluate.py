@@ -47,7 +47,7 @@ def command(
       heedful evaluate run test.jsonl --label score --json
     """
     from heedful.cli.evaluate_report import evaluate_and_show
-    from heedful.data.labelled import Columns
+    from heedful.data.labelled.dataset import Columns
     from heedful.inference.evaluation import EvaluationSettings
 
     if not 2 <= len(models) <= 3:

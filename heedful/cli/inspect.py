@@ -10,9 +10,9 @@ import click
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from heedful.data.inspection import Findings, Lengths
-    from heedful.data.labelled import Columns, Remark
-    from heedful.data.samples import Sample
+    from heedful.data.labelled.dataset import Columns, Remark
+    from heedful.data.labelled.inspection import Findings, Lengths
+    from heedful.data.labelled.samples import Sample
     from heedful.text.tokenizer import Tokenizer
 
 MOST_LABELS = 20  # in a table; JSON has all of them
@@ -58,8 +58,8 @@ def command(
       heedful inspect reviews.csv --text body --label stars --task regress
       heedful inspect train.conll train.json choices.jsonl --json
     """
-    from heedful.data.inspection import leaks
-    from heedful.data.labelled import Columns
+    from heedful.data.labelled.dataset import Columns
+    from heedful.data.labelled.inspection import leaks
 
     tokenizer, limit = _tokenizer(model, max_length) if model else (None, None)
     columns = Columns(text, pair, label)
@@ -96,7 +96,7 @@ def _look_at(
     from rich.console import Console
 
     from heedful.cli.progress import progress_bar
-    from heedful.data.inspection import count_tokens, findings, read_samples
+    from heedful.data.labelled.inspection import count_tokens, findings, read_samples
 
     console = Console(stderr=True)
     with console.status(f"reading {path.name}"):

@@ -46,7 +46,7 @@ def command(
     """
     from heedful.atomic import check_free
     from heedful.cli.predict_file import predict_file, predict_text, refuse_file_name
-    from heedful.data.labelled import Columns
+    from heedful.data.labelled.dataset import Columns
     from heedful.inference.answer_table import answer_format
     from heedful.inference.load import predictor
 

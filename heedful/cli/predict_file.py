@@ -11,7 +11,7 @@ import click
 
 from heedful.cli.progress import progress_bar
 from heedful.cli.sink import sink
-from heedful.data.labelled import Columns, Question
+from heedful.data.labelled.dataset import Columns, Question
 from heedful.errors import HeedfulError
 from heedful.inference.answer_table import Cells, answer_format, given_cells, write_answer_table
 from heedful.inference.predictor import Predictor

@@ -19,8 +19,25 @@ _PLACES: Mapping[str, Mapping[str, bool]] = {"file": {"dir_okay": False}, "folde
 _FIELD = re.compile(r"`(\w+)`")
 
 
+class RunOption(click.Option):
+    """An option that may have had another name in the last version."""
+
+    def __init__(self, *names: Any, formerly: str | None = None, **rest: Any) -> None:
+        super().__init__(*names, **rest)
+        self.formerly = formerly and f"--{formerly.replace('_', '-')}"
+
+
 class RunCommand(click.Command):
     """A command whose errors name options where those of a run name fields."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the options; one under its former name is taken, with a note."""
+        former = {one.formerly: _spelled(one) for one in self.params if isinstance(one, RunOption) and one.formerly}
+        for i, (name, equals, value) in enumerate(arg.partition("=") for arg in args):
+            if name in former:
+                click.echo(f"note: {name} is now called {former[name]}", err=True)
+                args[i] = f"{former[name]}{equals}{value}"
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; what went wrong is told in the words of the command line."""
@@ -86,7 +103,7 @@ def _parameter(field: dataclasses.Field[Any], hint: Any, spelled: Mapping[str, s
         options |= {"type": _type(kind, known), "multiple": known.several}
         shown = not known.unset and not known.several and field.default not in (None, dataclasses.MISSING, 0)
         options |= {"default": field.default, "show_default": True} if shown else {}
-    return click.option(*_flags(field), field.name, **options)
+    return click.option(*_flags(field), field.name, cls=RunOption, formerly=known.formerly, **options)
 
 
 def _kind(hint: Any) -> Any:

@@ -30,10 +30,10 @@ class Epochs:
         rest = epochs - whole
         return max(1, self._starts[whole] + (round(rest * len(self._batches(whole))) if rest else 0))
 
-    def shares(self, number: int, rank: int, world: int, portions: int) -> list[list[int]]:
-        """What one of `world` processes takes of a step, in up to `portions` parts; together always the same."""
+    def shares(self, number: int, rank: int, world: int, accumulate: int) -> list[list[int]]:
+        """What one of `world` processes takes of a step, in up to `micro-batches` parts; together always the same."""
         batch = self._batch(number, world)
-        parts = [batch[i :: world * portions] for i in range(rank, world * portions, world)]
+        parts = [batch[i :: world * accumulate] for i in range(rank, world * accumulate, world)]
         return [part for part in parts if part]
 
     def check(self, world: int, steps: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 
-from heedful.data.labelled import Remark
+from heedful.data.labelled.dataset import Remark
 from heedful.text.documents import has_byte_order_mark
 from heedful.text.rows import DataSource
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from heedful.data.labelled import Columns
+from heedful.data.labelled.dataset import Columns
+from heedful.data.labelled.text_rows import find_columns
 from heedful.data.tables import RAGGED, Table, ending, read_table, text_under
-from heedful.data.text_rows import find_columns
 from heedful.errors import HeedfulError
 from heedful.text.documents import count_texts as count_lines
 from heedful.text.documents import read_documents as read_plain_documents
@@ -68,7 +68,7 @@ def refuse_ragged(path: Path) -> None:
         pass
     if table.oddities.count(RAGGED):
         what = f"{table.oddities.count(RAGGED):,} rows have another number of columns than the header"
-        raise HeedfulError(what, where=table.oddities.first(RAGGED), remedy="mend them: each is to get a result")
+        raise HeedfulError(what, where=table.oddities.first(RAGGED), remedy="fix them: each is to get a result")
 
 
 def _column(table: Table, asked: str | None) -> str:

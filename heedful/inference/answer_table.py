@@ -13,9 +13,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from heedful.data.labelled import Choice, Columns, TextRow
+from heedful.data.labelled.dataset import Choice, Columns, TextRow
+from heedful.data.labelled.text_rows import text_table
 from heedful.data.tables import holds_objects
-from heedful.data.text_rows import text_table
 from heedful.errors import HeedfulError
 from heedful.tasks.task import Prediction
 

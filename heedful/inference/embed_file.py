@@ -23,7 +23,7 @@ TRUNCATE = ("warn", "error")
 
 
 @dataclass(frozen=True)
-class Progress:
+class EmbedProgress:
     """How far an output has come."""
 
     resumed: int  # texts that an earlier attempt had done
@@ -35,7 +35,7 @@ class Progress:
     seconds: float = 0.0
     started: float = field(default_factory=time.perf_counter, repr=False)
 
-    def after(self, chunk: Chunk) -> Progress:
+    def after(self, chunk: Chunk) -> EmbedProgress:
         """The progress once `chunk` is done too."""
         return replace(
             self,
@@ -58,8 +58,8 @@ def embed_file(
     truncate: str = "warn",
     restart: bool = False,
     overwrite: bool = False,
-    on_progress: Callable[[Progress], None] = lambda progress: None,
-) -> Progress:
+    on_progress: Callable[[EmbedProgress], None] = lambda progress: None,
+) -> EmbedProgress:
     """Write the vectors of `texts` to `path` as npy, safetensors or jsonl; `truncate="error"` refuses long texts.
 
     A finished file of the same texts and settings stays as it is; any other is refused unless `overwrite` is given.
@@ -79,7 +79,7 @@ def embed_file(
             remedy="go on with --truncate warn, or start over with --restart",
         )
     done, blank = _skip_done(source, target, digest)
-    progress = Progress(resumed=done, texts=done, truncated=target.done.get("truncated", 0), blank=blank)
+    progress = EmbedProgress(resumed=done, texts=done, truncated=target.done.get("truncated", 0), blank=blank)
     with target as file:
         committed = time.monotonic()
         # A resumed output is the same to the last bit, so its last few texts go the way they would have gone.
@@ -140,7 +140,7 @@ def _request(model: Embedder, wanted: Features, kind: str, limit: int) -> dict[s
     }
 
 
-def _there_already(source: Iterator[str], target: VectorFile) -> Progress:
+def _there_already(source: Iterator[str], target: VectorFile) -> EmbedProgress:
     """The progress of a finished output of the same texts and settings; one of others is not to be replaced."""
     made = target.origin
     if made is None:
@@ -153,7 +153,7 @@ def _there_already(source: Iterator[str], target: VectorFile) -> Progress:
         count += 1
     if (count, digest.hexdigest()) != (made["texts"], made["digest"]):
         raise _in_the_way(f"a file of another input ({made['texts']:,} texts)", target)
-    return Progress(resumed=count, texts=count, truncated=made["truncated"], there=True)
+    return EmbedProgress(resumed=count, texts=count, truncated=made["truncated"], there=True)
 
 
 def _in_the_way(what: str, target: VectorFile) -> HeedfulError:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.data.labelled import Columns, Remark
+from heedful.data.labelled.dataset import Columns, Remark
 from heedful.errors import HeedfulError
 from heedful.inference.bars import Bar, no_bar
 from heedful.inference.predictor import Evaluation, Predictor

@@ -1,4 +1,4 @@
-"""Guessing hidden tokens: an encoder, its MLM head and its tokenizer, and what they say at a place."""
+"""Guessing masked tokens: an encoder, its MLM head and its tokenizer, and what they say at a place."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from heedful.checkpoints.folder import ModelFolder
-from heedful.checkpoints.weights import fill
+from heedful.checkpoints.weights import fill_parameters
 from heedful.data.batching import flat_batch
 from heedful.errors import HeedfulError
 from heedful.models.encoder import Encoder
@@ -51,17 +51,17 @@ def load_mlm_head(folder: ModelFolder) -> nn.Module:
     build = folder.family.masked_lm
     if build is None:
         raise HeedfulError(
-            f"a model of the type {folder.model_type} does not guess hidden words",
+            f"a model of the type {folder.model_type} does not guess masked words",
             where=folder.weights,
             remedy="use `heedful embed` or `heedful finetune` with it; `fill` and `score` need a masked language model",
         )
     with folder.open_weights() as found:
         if not found.holds("mlm"):
             raise HeedfulError(
-                "the folder has no MLM head, so it cannot guess hidden words",
+                "the folder has no MLM head, so it cannot guess masked words",
                 where=folder.weights,
                 remedy="use a pretrained BERT with its head, such as one that `heedful pretrain` has written",
             )
         head = build(folder.model_config)
-        fill(head, found, prefix="mlm.")
+        fill_parameters(head, found, prefix="mlm.")
     return head.eval()

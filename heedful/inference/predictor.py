@@ -16,7 +16,7 @@ from torch import nn
 from heedful.checkpoints.folder import ModelFolder
 from heedful.checkpoints.task_folder import TASK, load_for_task, read_task
 from heedful.config import from_mapping
-from heedful.data.labelled import Columns, Dataset, TextRow
+from heedful.data.labelled.dataset import Columns, Dataset, TextRow
 from heedful.data.tables import RAGGED, ending
 from heedful.errors import HeedfulError
 from heedful.inference.workers import worker_pool
@@ -132,7 +132,7 @@ def _check_whole(data: Dataset[Any]) -> None:
     for remark in data.remarks:
         if remark.what == RAGGED:
             what = f"{remark.count:,} rows have another number of columns than the header"
-            raise HeedfulError(what, where=remark.places[0], remedy="mend them: each row is to get an answer")
+            raise HeedfulError(what, where=remark.places[0], remedy="fix them: each row is to get an answer")
 
 
 def _holds_plain_lines(data: str | DataSource, header: str | None) -> bool:

@@ -125,7 +125,7 @@ def _start(lm: MaskedLm, chunk: list[_Text], pool: ThreadPoolExecutor) -> _Runni
 
 
 def _losses(lm: MaskedLm, chunk: Sequence[_Text], copies: Sequence[_Copy]) -> list[float]:
-    """The loss of each hidden token."""
+    """The loss of each masked token."""
     mask = lm.tokenizer.mask_id
     sequences = [[*chunk[n].ids[:place], mask, *chunk[n].ids[place + 1 :]] for n, place in copies]
     found = lm.log_probabilities(sequences, [[place] for _, place in copies])

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from heedful.checkpoints.translation_folder import TranslationFolder
 from heedful.data.batching import TOKENS_PER_BATCH, cut_in_order
-from heedful.data.bitext import lay_out
+from heedful.data.bitext.pairs import lay_out
 from heedful.schema import Bitext
 from heedful.tasks.translate import device_of
 from heedful.text.piece_labels import piece_labels

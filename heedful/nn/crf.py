@@ -98,7 +98,7 @@ class Crf(nn.Module):
         if wrong:
             raise HeedfulError(
                 f"{wrong[0]}, which this model does not allow",
-                remedy="mend the tags: in BIO, I-X stands only after B-X or I-X",
+                remedy="fix the tags: in BIO, I-X stands only after B-X or I-X",
             )
 
 

@@ -12,7 +12,6 @@ from typing import Any, Protocol, TypeVar
 import torch
 from torch import nn
 
-from heedful.config import from_mapping
 from heedful.inference.embedder import Embedder
 from heedful.inference.load import load
 from heedful.inference.translator import Translator
@@ -36,7 +35,6 @@ from heedful.training.training_config import TrainingConfig
 from heedful.views.comparison import SCORES
 from heedful.views.report import REPORT, write_report
 
-P = TypeVar("P")
 S = TypeVar("S", PretrainingSettings, FinetuningSettings, TranslationSettings)
 OnEvent = Callable[[Event], None]
 
@@ -79,11 +77,6 @@ class Stage:
         """Tell of an event, once, however many processes there are."""
         if first_process():
             self.on_event(event)
-
-    def stored_plan(self, kind: type[P]) -> P | None:
-        """What an earlier session of this run was told, if there was one."""
-        stored = self.folder.stored()
-        return None if stored is None else from_mapping(kind, stored, self.folder.config)
 
 
 @dataclass(frozen=True)

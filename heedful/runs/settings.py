@@ -36,6 +36,7 @@ class Told:
     metavar: str | None = None
     several: bool = False  # whether the command line takes it more than once
     argument: bool = False  # whether the command line takes it without a name
+    formerly: str | None = None  # its name in the last version, which is still understood
 
 
 def told(default: Any = MISSING, help: str = "", **facts: Any) -> Any:
@@ -78,6 +79,8 @@ def bounds(known: Told) -> str:
 def settings_from(kind: type[S], values: Mapping[str, Any], where: object = None) -> S:
     """The settings that these values say; an unknown name is refused with the nearest one, a wrong type by its name."""
     fields = dataclasses.fields(kind)  # type: ignore[arg-type]
+    former = {told_of(field).formerly: field.name for field in fields}
+    values = {former.get(name, name): value for name, value in values.items()}
     for field in fields:
         if field.name not in values and field.default is MISSING and field.default_factory is MISSING:
             raise HeedfulError(f"`{field.name}` is missing", where=where, remedy="say what it is")

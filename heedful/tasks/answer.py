@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
-from heedful.data import labelled
-from heedful.data.labelled import Columns, Dataset, Question
-from heedful.data.squad import read_questions
+from heedful.data.labelled import dataset
+from heedful.data.labelled.dataset import Columns, Dataset, Question
+from heedful.data.labelled.squad import read_questions
 from heedful.errors import HeedfulError
 from heedful.models.encoder import Encoder
 from heedful.models.heads import SpanFinder
@@ -238,7 +238,7 @@ def _language(questions: Sequence[Question]) -> str:
     return "zh" if 2 * ideographs > sum(map(str.isalnum, text)) else "en"
 
 
-def _tokens_of(answer: labelled.Answer, places: Sequence[Place]) -> Place | None:
+def _tokens_of(answer: dataset.Answer, places: Sequence[Place]) -> Place | None:
     """The first and the last token that an answer touches; None if it touches none."""
     first = bisect_right(places, answer.start, key=lambda place: place[1])
     last = bisect_left(places, answer.start + len(answer.text), key=lambda place: place[0]) - 1

@@ -16,7 +16,7 @@ from difflib import SequenceMatcher
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.data.labelled import Question
+from heedful.data.labelled.dataset import Question
 from heedful.tasks.label_metrics import require_pairs
 
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)

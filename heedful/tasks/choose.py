@@ -19,8 +19,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
-from heedful.data.choice_rows import read_choices
-from heedful.data.labelled import Choice, Columns, Dataset
+from heedful.data.labelled.choice_rows import read_choices
+from heedful.data.labelled.dataset import Choice, Columns, Dataset
 from heedful.errors import HeedfulError
 from heedful.models.encoder import Encoder
 from heedful.models.heads import SequenceClassifier

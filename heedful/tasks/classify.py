@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from heedful.data.labelled import TextRow
+from heedful.data.labelled.dataset import TextRow
 from heedful.errors import HeedfulError
 from heedful.models.encoder import Encoder
 from heedful.models.heads import SequenceClassifier
@@ -60,7 +60,7 @@ class Classify(TextTask):
                 raise HeedfulError(
                     f"the label {row.label!r} does not occur in the training data",
                     where=row.where,
-                    remedy=f"the labels are {', '.join(self.labels[:20])}; mend the row, or train with such rows",
+                    remedy=f"the labels are {', '.join(self.labels[:20])}; fix the row, or train with such rows",
                 )
 
     def encode(self, examples: Sequence[TextRow], tokenizer: Tokenizer) -> list[Item]:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from heedful.models.encoder import Encoder
 from heedful.models.heads import states
 from heedful.schema import Selection
-from heedful.tasks.items import ItemPortion, Mapper, outputs_of
+from heedful.tasks.items import ItemMicroBatch, Mapper, outputs_of
 from heedful.tasks.task import Item, Prediction, Task
 from heedful.text.tokenizer import Tokenizer
 
@@ -18,17 +18,17 @@ E = TypeVar("E")
 
 
 class TaskObjective:
-    """What a trainer minimises: a task's loss, summed over a portion."""
+    """What a trainer minimises: a task's loss, summed over a micro-batch."""
 
     def __init__(self, task: Task[Any]) -> None:
         self.task = task
 
-    def __call__(self, model: nn.Module, portion: Any) -> Mapping[str, Tensor]:
-        """The loss of a portion of items, under the portion's name for it."""
-        assert isinstance(portion, ItemPortion)
-        outputs = model(portion.selection).float()  # a loss is added up in float32, whatever the products are in
-        loss = self.task.loss(model, outputs, portion.selection.counts, portion.targets)
-        return {portion.name: loss}
+    def __call__(self, model: nn.Module, micro_batch: Any) -> Mapping[str, Tensor]:
+        """The loss of a micro-batch of items, under the micro-batch's name for it."""
+        assert isinstance(micro_batch, ItemMicroBatch)
+        outputs = model(micro_batch.selection).float()  # a loss is added up in float32, whatever the products are in
+        loss = self.task.loss(model, outputs, micro_batch.selection.counts, micro_batch.targets)
+        return {micro_batch.name: loss}
 
 
 def predict(
@@ -56,7 +56,7 @@ class _Features(nn.Module):
         return states(self.encoder, selection, self.layers, self.combine)
 
 
-def features_of(
+def frozen_features(
     encoder: Encoder, layers: tuple[int, ...], combine: str, items: Sequence[Item], mapper: Mapper = map
 ) -> list[list[Tensor]]:
     """The states that a frozen encoder has for the rows of each window of each item, computed once for all epochs."""

@@ -18,14 +18,14 @@ from heedful.tasks.task import Item
 
 
 @dataclass(frozen=True)
-class ItemPortion:
+class ItemMicroBatch:
     """A micro-batch of items."""
 
     selection: Selection
     targets: Tensor  # those of all items in a row
     weight: int  # what the sum of the loss is to be divided by
     tokens: int
-    padding: int  # tokens that a padded batch of this portion would add
+    padding: int  # tokens that a padded batch of this micro-batch would add
     name: str = "loss"
 
     @property
@@ -33,7 +33,7 @@ class ItemPortion:
         """The divisor of the loss, by its name."""
         return {self.name: self.weight}
 
-    def to(self, device: str) -> ItemPortion:
+    def to(self, device: str) -> ItemMicroBatch:
         """The same on another device."""
         return replace(self, selection=self.selection.to(device), targets=self.targets.to(device))
 
@@ -55,11 +55,11 @@ def select(items: Sequence[Item], known: Known | None = None) -> Selection:
     return Selection(batch, torch.tensor(rows, dtype=torch.long), tuple(len(window.rows) for window in windows), states)
 
 
-def portion_of(items: Sequence[Item], name: str, known: Known | None = None) -> ItemPortion:
+def micro_batch_of(items: Sequence[Item], name: str, known: Known | None = None) -> ItemMicroBatch:
     """Items with their targets as tensors."""
     selection = select(items, known)
     lengths = selection.batch.lengths
-    return ItemPortion(
+    return ItemMicroBatch(
         selection=selection,
         targets=torch.tensor(list(chain.from_iterable(item.target for item in items))),
         weight=sum(item.weight for item in items),
@@ -92,17 +92,17 @@ class ItemSource:
         """How many steps so many epochs take, and at least one."""
         return self.epochs.steps_in(epochs)
 
-    def step(self, number: int, rank: int = 0, world: int = 1, portions: int = 1) -> list[ItemPortion]:
+    def step(self, number: int, rank: int = 0, world: int = 1, accumulate: int = 1) -> list[ItemMicroBatch]:
         """The micro-batches of a step for one of `world` processes; together they are always the same items."""
-        return [self._portion(share) for share in self.epochs.shares(number, rank, world, portions)]
+        return [self._micro_batch(share) for share in self.epochs.shares(number, rank, world, accumulate)]
 
     def check(self, world: int, steps: int) -> None:
         """Refuse, before training, a number of processes that is too great for a batch of the first epoch."""
         self.epochs.check(world, steps)
 
-    def _portion(self, numbers: Sequence[int]) -> ItemPortion:
+    def _micro_batch(self, numbers: Sequence[int]) -> ItemMicroBatch:
         known = None if self.known is None else [self.known[i] for i in numbers]
-        return portion_of([self.items[i] for i in numbers], self.name, known)
+        return micro_batch_of([self.items[i] for i in numbers], self.name, known)
 
     def _shuffled(self, epoch: int) -> list[list[int]]:
         order: list[int] = np.random.default_rng([self.seed, epoch]).permutation(len(self.items)).tolist()

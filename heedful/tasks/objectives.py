@@ -13,7 +13,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from heedful.checkpoints.family import Family
-from heedful.data.examples import Examples, check_mask_tokens
+from heedful.data.corpus.examples import Examples, check_mask_tokens
 from heedful.errors import HeedfulError
 from heedful.tasks.pretraining import evaluate, filled_in, pretraining_losses
 from heedful.text.tokenizer import Tokenizer

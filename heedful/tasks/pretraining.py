@@ -1,4 +1,4 @@
-"""Masked language modelling: predict the hidden tokens (MLM) and, as BERT, whether B follows A. Loss = MLM + NSP."""
+"""Masked language modelling: predict the masked tokens (MLM) and, as BERT, whether B follows A. Loss = MLM + NSP."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from heedful.data.examples import Examples, split_examples
-from heedful.data.source import PretrainingPortion, as_portion
+from heedful.data.corpus.examples import Examples, split_examples
+from heedful.data.corpus.source import PretrainingMicroBatch, as_micro_batch
 from heedful.models.encoder import Encoder
 from heedful.nn.cross_entropy import summed_cross_entropy
 from heedful.text.tokenizer import Tokenizer
@@ -38,36 +38,36 @@ class MaskedModel(Protocol):
 
 @dataclass(frozen=True)
 class Guesses:
-    """What the heads say: logits over the vocabulary for M hidden tokens, and over is-next / is-not for B pairs."""
+    """What the heads say: logits over the vocabulary for M masked tokens, and over is-next / is-not for B pairs."""
 
     mlm: Tensor  # (M, V)
     nsp: Tensor | None  # (B, 2)
 
 
-def guess(model: MaskedModel, portion: PretrainingPortion) -> Guesses:
+def guess(model: MaskedModel, micro_batch: PretrainingMicroBatch) -> Guesses:
     """Run the encoder and both heads, computing the last layer and the logits only where a head looks."""
-    rows = portion.masked
-    if portion.nsp is None:
-        return Guesses(model.mlm_logits(model.encoder.states_at(portion.batch, rows)), None)
-    summary = model.encoder.summary_rows(portion.batch.lengths).to(rows.device)
-    states = model.encoder.states_at(portion.batch, torch.cat([rows, summary]))
+    rows = micro_batch.masked
+    if micro_batch.nsp is None:
+        return Guesses(model.mlm_logits(model.encoder.states_at(micro_batch.batch, rows)), None)
+    summary = model.encoder.summary_rows(micro_batch.batch.lengths).to(rows.device)
+    states = model.encoder.states_at(micro_batch.batch, torch.cat([rows, summary]))
     return Guesses(model.mlm_logits(states[: len(rows)]), model.nsp_logits(states[len(rows) :]))
 
 
-def pretraining_losses(model: nn.Module, portion: PretrainingPortion) -> dict[str, Tensor]:
+def pretraining_losses(model: nn.Module, micro_batch: PretrainingMicroBatch) -> dict[str, Tensor]:
     """The sums of the cross-entropies of both objectives."""
     masked = cast(MaskedModel, model)
-    guesses = guess(masked, portion)
-    losses = {"mlm": summed_cross_entropy(guesses.mlm, portion.labels)}
-    if guesses.nsp is not None and portion.nsp is not None:
-        losses["nsp"] = summed_cross_entropy(guesses.nsp, portion.nsp)
+    guesses = guess(masked, micro_batch)
+    losses = {"mlm": summed_cross_entropy(guesses.mlm, micro_batch.labels)}
+    if guesses.nsp is not None and micro_batch.nsp is not None:
+        losses["nsp"] = summed_cross_entropy(guesses.nsp, micro_batch.nsp)
     return losses
 
 
 def filled_in(
     model: nn.Module, examples: Examples, tokenizer: Tokenizer, around: int = 12, top: int = 3
 ) -> list[dict[str, Any]]:
-    """For each example one hidden token in its surroundings: what stood there, and the likeliest guesses."""
+    """For each example one masked token in its surroundings: what stood there, and the likeliest guesses."""
     masked_model = cast(MaskedModel, model)
     shown = []
     for example in split_examples(examples):
@@ -75,9 +75,9 @@ def filled_in(
         if not len(hidden):
             continue
         place = int(hidden[len(hidden) // 2])
-        portion = as_portion(example).to(str(masked_model.device))
+        micro_batch = as_micro_batch(example).to(str(masked_model.device))
         rows = torch.tensor([place], device=masked_model.device)
-        states = masked_model.encoder.states_at(portion.batch, rows)
+        states = masked_model.encoder.states_at(micro_batch.batch, rows)
         pieces = tokenizer.vocabulary
         # A model may have more rows than there are pieces.
         values, ids = masked_model.mlm_logits(states)[0].softmax(-1)[: len(pieces)].topk(top)
@@ -94,15 +94,15 @@ def filled_in(
     return shown
 
 
-def evaluate(model: nn.Module, portions: Iterable[PretrainingPortion]) -> dict[str, float]:
+def evaluate(model: nn.Module, micro_batches: Iterable[PretrainingMicroBatch]) -> dict[str, float]:
     """Mean loss and share of right guesses of both objectives."""
     masked = cast(MaskedModel, model)
     sums: dict[str, float] = {}
     counts: dict[str, int] = {}
-    for portion in portions:
-        portion = portion.to(str(masked.device))
-        guesses = guess(masked, portion)
-        answers = {"mlm": (guesses.mlm, portion.labels), "nsp": (guesses.nsp, portion.nsp)}
+    for micro_batch in micro_batches:
+        micro_batch = micro_batch.to(str(masked.device))
+        guesses = guess(masked, micro_batch)
+        answers = {"mlm": (guesses.mlm, micro_batch.labels), "nsp": (guesses.nsp, micro_batch.nsp)}
         for name, (logits, truth) in answers.items():
             if logits is None or truth is None:
                 continue

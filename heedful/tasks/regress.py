@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from heedful.data.labelled import TextRow
+from heedful.data.labelled.dataset import TextRow
 from heedful.errors import HeedfulError
 from heedful.models.encoder import Encoder
 from heedful.models.heads import SequenceClassifier

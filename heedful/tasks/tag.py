@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from tokenizers import Encoding
 from torch import Tensor, nn
 
-from heedful.data.conll import read_tagged, tagged_from_text, tagged_from_words
-from heedful.data.labelled import Columns, Dataset, TaggedWords
+from heedful.data.labelled.conll import read_tagged, tagged_from_text, tagged_from_words
+from heedful.data.labelled.dataset import Columns, Dataset, TaggedWords
 from heedful.errors import HeedfulError
 from heedful.models.encoder import Encoder
 from heedful.models.heads import Tagger
@@ -97,7 +97,7 @@ class Tag(Task[TaggedWords]):
                     raise HeedfulError(
                         f"the tag {tag!r} of {word!r} does not occur in the training data",
                         where=example.where or None,
-                        remedy=f"the tags are {', '.join(self.labels[:20])}; mend it, or train with such sentences",
+                        remedy=f"the tags are {', '.join(self.labels[:20])}; fix it, or train with such sentences",
                     )
 
     def encode(self, examples: Sequence[TaggedWords], tokenizer: Tokenizer) -> list[Item]:

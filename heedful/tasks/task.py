@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from heedful.data.labelled import Columns, Dataset
+from heedful.data.labelled.dataset import Columns, Dataset
 from heedful.models.encoder import Encoder
 from heedful.text.rows import DataSource, Rows
 from heedful.text.tokenizer import Tokenizer

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from heedful.data.labelled import Columns, Dataset, TextRow
-from heedful.data.text_rows import read_text_rows
+from heedful.data.labelled.dataset import Columns, Dataset, TextRow
+from heedful.data.labelled.text_rows import read_text_rows
 from heedful.errors import HeedfulError
 from heedful.tasks.task import Item, Task, Window
 from heedful.tasks.windows import spread

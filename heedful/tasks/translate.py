@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from heedful.checkpoints.translation_folder import TranslationModel
-from heedful.data.bitext_source import TRANSLATION, BitextPortion
+from heedful.data.bitext.source import TRANSLATION, BitextMicroBatch
 from heedful.errors import HeedfulError
 from heedful.models.transformer import Transformer
 from heedful.nn.cross_entropy import summed_cross_entropy
@@ -43,19 +43,19 @@ class TranslationObjective:
         - Σ_m ( (1 - ε) log p(y_m) + ε · 1/V Σ_v log p(v) )
 
     What an RNN draws in training (which words are given to it, where hard attention looks) comes from torch's own
-    generator, which the trainer sets before every portion.
+    generator, which the trainer sets before every micro-batch.
     """
 
     def __init__(self, smoothing: float, forcing: Forcing | None = None, steps: int = 1) -> None:
         self.smoothing, self.forcing, self.steps = smoothing, forcing or Forcing(), steps
 
-    def __call__(self, model: nn.Module, portion: Any) -> Mapping[str, Tensor]:
-        """The loss of a portion of pairs."""
-        assert isinstance(model, TranslationModel) and isinstance(portion, BitextPortion)
-        bitext = portion.bitext
+    def __call__(self, model: nn.Module, micro_batch: Any) -> Mapping[str, Tensor]:
+        """The loss of a micro-batch of pairs."""
+        assert isinstance(model, TranslationModel) and isinstance(micro_batch, BitextMicroBatch)
+        bitext = micro_batch.bitext
         if isinstance(model, Transformer):
             return {TRANSLATION: summed_cross_entropy(model.logits(model(bitext)), bitext.labels, self.smoothing)}
-        chance = (self.forcing.at(portion.step, self.steps), torch.default_generator)
+        chance = (self.forcing.at(micro_batch.step, self.steps), torch.default_generator)
         if not model.draws:
             logits = model.logits(model(bitext, *chance))
             return {TRANSLATION: summed_cross_entropy(logits, bitext.labels, self.smoothing)}
@@ -66,11 +66,11 @@ class TranslationObjective:
         return {TRANSLATION: losses.sum() + term}
 
 
-def mean_loss(model: TranslationModel, portions: Iterable[BitextPortion]) -> float:
+def mean_loss(model: TranslationModel, micro_batches: Iterable[BitextMicroBatch]) -> float:
     """The cross-entropy of a symbol, without smoothing, in the mean over all that are to be said."""
     total, count = 0.0, 0
-    for portion in portions:
-        bitext = portion.bitext.to(device_of(model))
+    for micro_batch in micro_batches:
+        bitext = micro_batch.bitext.to(device_of(model))
         with torch.inference_mode():
             total += float(summed_cross_entropy(model.logits(model(bitext)), bitext.labels))
         count += len(bitext.labels)

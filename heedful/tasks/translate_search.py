@@ -27,14 +27,14 @@ def search(
     It is faster if the longest sources come first. Samples need an `rng` on the model's device.
     """
     device = device_of(model)
-    speaker: Any = model  # each kind of model has its own kind of state
+    decoder: Any = model  # each kind of model has its own kind of state
     hypotheses = how.count if isinstance(how, Sampling) else how.size
     with torch.inference_mode():
-        state = speaker.start(speaker.encode(flat_batch(sources).to(device)), hypotheses, max(longest))
+        state = decoder.start(decoder.encode(flat_batch(sources).to(device)), hypotheses, max(longest))
         if isinstance(how, Sampling):
             assert rng is not None
-            return sample(speaker.step, state, longest, symbols.start, symbols.end, how, rng, symbols.banned, device)
+            return sample(decoder.step, state, longest, symbols.start, symbols.end, how, rng, symbols.banned, device)
         if how.size == 1:
             ends = (symbols.start, symbols.end, symbols.banned)
-            return [[one] for one in greedy(speaker.step, state, longest, *ends, device, how.length_penalty)]
-        return beam_search(speaker.step, state, longest, symbols.start, symbols.end, how, symbols.banned, device)
+            return [[one] for one in greedy(decoder.step, state, longest, *ends, device, how.length_penalty)]
+        return beam_search(decoder.step, state, longest, symbols.start, symbols.end, how, symbols.banned, device)

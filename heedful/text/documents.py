@@ -98,7 +98,7 @@ def parse_json(text: str, path: str | Path, line: int = 1) -> Any:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
         where = f"{_name(path)}:{line + getattr(error, 'lineno', 1) - 1}"
-        remedy = "mend the file at that place; in JSON lines, put one object on each line"
+        remedy = "fix the file at that place; in JSON lines, put one object on each line"
         raise HeedfulError(f"not valid JSON: {error}", where=where, remedy=remedy) from None
     if "\\ud" in text.lower() and not _is_whole(json.dumps(value, ensure_ascii=False)):
         where, remedy = f"{_name(path)}:{line}", "write the character as UTF-8"

@@ -7,7 +7,7 @@ from random import Random
 from typing import NamedTuple
 
 from heedful.toy.bag_of_words import Bag, accuracy, choose, pair_bag
-from heedful.toy.patterns import fill, read
+from heedful.toy.patterns import fill_pattern, read
 from heedful.toy.task import Task
 from heedful.toy.world import JOBS, Job, Word, draw_people
 
@@ -40,17 +40,17 @@ class Choice(NamedTuple):
 
 
 def _ending(rng: Random, language: str, job: Job) -> str:
-    return fill(ENDING, language, made=job.made, goods=rng.choice(job.goods), tool=rng.choice(job.tools))
+    return fill_pattern(ENDING, language, made=job.made, goods=rng.choice(job.goods), tool=rng.choice(job.tools))
 
 
 def group(rng: Random, language: str, names: Sequence[Word]) -> list[Choice]:
     """Four people with four trades, and the same four endings for each of them."""
     people, jobs = draw_people(rng, names, 4), rng.sample(JOBS, 4)
     slots = dict(zip(_PEOPLE + _TRADES, people + [job.title for job in jobs], strict=True))
-    context = fill(rng.choice(CONTEXTS), language, **slots)
+    context = fill_pattern(rng.choice(CONTEXTS), language, **slots)
     order = rng.sample(range(4), 4)
     endings = tuple(_ending(rng, language, jobs[i]) for i in order)
-    starts = [fill(START, language, who=person) for person in people]
+    starts = [fill_pattern(START, language, who=person) for person in people]
     return [Choice(context, start, endings, order.index(i)) for i, start in enumerate(starts)]
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from random import Random
 
-from heedful.toy.patterns import fill
+from heedful.toy.patterns import fill_pattern
 from heedful.toy.world import ANIMALS, COLOURS, JOBS, LANGUAGES, TOWNS, Word, draw_people, is_she
 
 Document = list[str]
@@ -94,7 +94,7 @@ def story(rng: Random, names: Sequence[Word]) -> dict[str, Document]:
     cast = _cast(rng, names)
     steps = [step for i, step in enumerate(DAY) if i < 2 or rng.random() >= _SKIPPED]
     told = [rng.choice(step) for step in steps]
-    return {language: [_capital(fill(line, language, **cast)) for line in told] for language in LANGUAGES}
+    return {language: [_capital(fill_pattern(line, language, **cast)) for line in told] for language in LANGUAGES}
 
 
 def _capital(text: str) -> str:

@@ -7,7 +7,7 @@ from random import Random
 from typing import NamedTuple
 
 from heedful.toy.bag_of_words import accuracy, classify, pair_bag
-from heedful.toy.patterns import fill, read
+from heedful.toy.patterns import fill_pattern, read
 from heedful.toy.task import Task
 from heedful.toy.world import ANIMALS, JOBS, Word, draw_people
 
@@ -49,9 +49,9 @@ def group(rng: Random, language: str, names: Sequence[Word]) -> list[LabelledPai
     """A pair and its twin with giver and taker exchanged in the first sentence."""
     who, other = draw_people(rng, names, 2)
     thing, event, claim = rng.choice(THINGS), rng.choice(EVENTS), rng.choice(NOW_OWNS + NO_LONGER_OWNS)
-    said = fill(claim, language, who=who, thing=thing)
-    taken = fill(event, language, giver=other, taker=who, thing=thing)
-    given = fill(event, language, giver=who, taker=other, thing=thing)
+    said = fill_pattern(claim, language, who=who, thing=thing)
+    taken = fill_pattern(event, language, giver=other, taker=who, thing=thing)
+    given = fill_pattern(event, language, giver=who, taker=other, thing=thing)
     return [LabelledPair(int(claim in NOW_OWNS), taken, said), LabelledPair(int(claim in NO_LONGER_OWNS), given, said)]
 
 

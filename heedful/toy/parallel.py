@@ -8,7 +8,7 @@ from random import Random
 from typing import NamedTuple
 
 from heedful.toy.bag_of_words import accuracy
-from heedful.toy.patterns import fill, read
+from heedful.toy.patterns import fill_pattern, read
 from heedful.toy.task import Task
 from heedful.toy.world import ANIMALS, COLOURS, JOBS, SEEN_NAMES, TOWNS, UNSEEN_NAMES, Word, draw_people, word_list
 
@@ -61,7 +61,7 @@ def group(rng: Random, language: str, names: Sequence[Word]) -> list[Parallel]:
     chance = {"tool": job.tools, "goods": job.goods, "town": TOWNS, "colour": COLOURS, "number": NUMBERS}
     slots = people | trade | {slot: rng.choice(words) for slot, words in chance.items()}
     pattern = rng.choice(PATTERNS)
-    return [Parallel(fill(pattern, "en", **slots), fill(pattern, "zh", **slots))]
+    return [Parallel(fill_pattern(pattern, "en", **slots), fill_pattern(pattern, "zh", **slots))]
 
 
 def solve(en: str) -> str:

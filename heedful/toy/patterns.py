@@ -12,7 +12,7 @@ SLOT = re.compile(r"\{(\w+)\}")
 _FILLING = r"[A-Z]\w+ [A-Z]\w+|\w+?"  # an English full name, or else one word
 
 
-def fill(pattern: Word, language: str, **words: Word) -> str:
+def fill_pattern(pattern: Word, language: str, **words: Word) -> str:
     """What `pattern` says with `words` in its slots."""
     return pattern.say(language).format(**{slot: word.say(language) for slot, word in words.items()})
 

@@ -7,7 +7,7 @@ from random import Random
 from typing import NamedTuple
 
 from heedful.toy.paragraphs import Question, Span, baseline, sentences, starts_of
-from heedful.toy.patterns import fill, read
+from heedful.toy.patterns import fill_pattern, read
 from heedful.toy.task import Task
 from heedful.toy.world import ANIMALS, JOBS, TOWNS, Word, draw_people
 
@@ -66,8 +66,8 @@ def group(rng: Random, language: str, names: Sequence[Word]) -> list[Question]:
                 p: Span(t.say(language), len(context) + starts[s])
                 for p, t, s in zip(order, things, _THINGS, strict=True)
             }
-        context += fill(pattern, language, **slots)
-    return [Question(context, fill(topic.asked, language, A=person), span) for person, span in found.items()]
+        context += fill_pattern(pattern, language, **slots)
+    return [Question(context, fill_pattern(topic.asked, language, A=person), span) for person, span in found.items()]
 
 
 def _facts(context: str, question: str) -> tuple[str, Span, dict[str, Span]]:

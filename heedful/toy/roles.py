@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from random import Random
 
 from heedful.toy.paragraphs import Question, Span, baseline, sentences, starts_of
-from heedful.toy.patterns import fill, read
+from heedful.toy.patterns import fill_pattern, read
 from heedful.toy.questions import RELATIONS, Relation
 from heedful.toy.task import Task
 from heedful.toy.world import JOBS, Word, draw_people
@@ -39,12 +39,12 @@ def group(rng: Random, language: str, names: Sequence[Word]) -> list[Question]:
     slots = {**parts, "thing": thing}
     between = " " if language == "en" else ""
     before = "".join(sentence + between for sentence in others[:place])
-    context = between.join([*others[:place], fill(told, language, **slots), *others[place:]])
+    context = between.join([*others[:place], fill_pattern(told, language, **slots), *others[place:]])
     starts = starts_of(told.say(language), {slot: word.say(language) for slot, word in slots.items()})
     return [
         Question(
             context,
-            fill(asked, language, thing=thing),
+            fill_pattern(asked, language, thing=thing),
             Span(parts[part].say(language), len(before) + starts[part]),
         )
         for part, asked in ASKED.items()
@@ -54,7 +54,7 @@ def group(rng: Random, language: str, names: Sequence[Word]) -> list[Question]:
 def _other(rng: Random, language: str, people: Sequence[Word], relation: Relation) -> str:
     """Something else about the same people."""
     slots = dict(zip("ABCabc", [*rng.sample(people, 3), *rng.sample(relation.things, 3)], strict=True))
-    return fill(rng.choice(relation.told), language, **slots)
+    return fill_pattern(rng.choice(relation.told), language, **slots)
 
 
 def _facts(context: str, question: str) -> tuple[str, Span, dict[str, Span]]:

@@ -7,7 +7,7 @@ from random import Random
 from typing import NamedTuple
 
 from heedful.toy.bag_of_words import accuracy, bag, classify
-from heedful.toy.patterns import fill, read
+from heedful.toy.patterns import fill_pattern, read
 from heedful.toy.task import Task
 from heedful.toy.world import Word, word_list
 
@@ -59,7 +59,7 @@ def group(rng: Random, language: str, names: Sequence[Word]) -> list[Labelled]:
     good, bad = rng.choice(GOOD), rng.choice(BAD)
     pattern, slots = rng.choice(PATTERNS), {"name": rng.choice(names), "thing": rng.choice(THINGS)}
     verdicts = ((0, bad, good), (1, good, bad))
-    return [Labelled(label, fill(pattern, language, verdict=v, other=o, **slots)) for label, v, o in verdicts]
+    return [Labelled(label, fill_pattern(pattern, language, verdict=v, other=o, **slots)) for label, v, o in verdicts]
 
 
 def solve(sentence: str) -> int:

@@ -8,7 +8,7 @@ from random import Random
 from typing import NamedTuple
 
 from heedful.toy.bag_of_words import correlation, pair_bag, regress
-from heedful.toy.patterns import fill, read
+from heedful.toy.patterns import fill_pattern, read
 from heedful.toy.task import Task
 from heedful.toy.world import TOWNS, Word
 
@@ -56,12 +56,12 @@ def group(rng: Random, language: str, names: Sequence[Word]) -> list[ScoredPair]
     """One first sentence and four second ones, in which 0, 1, 2 and 4 towns kept their season (3 is impossible)."""
     towns, name = rng.sample(TOWNS, len(SEASONS)), rng.choice(names)
     first, second = rng.choice(PATTERNS), rng.choice(PATTERNS)
-    said = fill(first, language, name=name, **dict(zip(SEASONS, towns, strict=True)))
+    said = fill_pattern(first, language, name=name, **dict(zip(SEASONS, towns, strict=True)))
     rows = []
     for kept in (0, 1, 2, 4):
         order = rng.choice([order for order in _ORDERS if _kept(order) == kept])
         moved = {season: towns[place] for season, place in zip(SEASONS, order, strict=True)}
-        rows.append(ScoredPair(_score(kept), said, fill(second, language, name=name, **moved)))
+        rows.append(ScoredPair(_score(kept), said, fill_pattern(second, language, name=name, **moved)))
     return rows
 
 

@@ -10,10 +10,10 @@ from dataclasses import replace
 import torch
 from torch import nn
 
-from heedful.training.ahead import Ahead
 from heedful.training.contract import Objective, Source
 from heedful.training.distributed import World, joined
 from heedful.training.optimiser import Optimiser
+from heedful.training.prefetch import Prefetch
 from heedful.training.step import OutOfMemory, Stepper
 from heedful.training.timing import Clock
 from heedful.training.training_config import TrainingConfig
@@ -52,12 +52,16 @@ def seconds_per_step(
     """
     steps = first + TRIAL_STEPS
     config = replace(config, steps=max(steps, config.steps))
-    with joined(config.timeout_minutes, device) as world, Ahead(source, world, steps) as ahead, _same_chance(world):
+    with (
+        joined(config.timeout_minutes, device) as world,
+        Prefetch(source, world, steps) as prefetch,
+        _same_chance(world),
+    ):
         while True:
             try:
-                return float(world.share(_measured(model, objective, ahead, config, world, first)))
+                return float(world.share(_measured(model, objective, prefetch, config, world, first)))
             except OutOfMemory:
-                config = replace(config, portions=2 * config.portions)
+                config = replace(config, accumulate=2 * config.accumulate)
 
 
 def _same_chance(world: World) -> AbstractContextManager[None]:
@@ -66,18 +70,18 @@ def _same_chance(world: World) -> AbstractContextManager[None]:
 
 
 def _measured(
-    model: nn.Module, objective: Objective, ahead: Ahead, config: TrainingConfig, world: World, first: int
+    model: nn.Module, objective: Objective, prefetch: Prefetch, config: TrainingConfig, world: World, first: int
 ) -> float:
     trial = copy.deepcopy(model).to(world.device).train()
-    stepper = Stepper(trial, objective, Optimiser(trial, config), config, world, Clock(), ahead.fill)
-    ahead.start(first, config.portions)
+    stepper = Stepper(trial, objective, Optimiser(trial, config), config, world, Clock(), prefetch.fill)
+    prefetch.start(first, config.accumulate)
     began = time.perf_counter()
     for index in range(WARM_UP):
         began = time.perf_counter()
-        stepper.take(first + index, ahead.take())
+        stepper.take(first + index, prefetch.take())
     fitting = int(ENOUGH / (time.perf_counter() - began))
     measured = int(world.share(min(max(fitting, FEWEST), MOST)))  # all processes take as many steps
     began = time.perf_counter()
     for index in range(measured):
-        stepper.take(first + WARM_UP + index, ahead.take())
+        stepper.take(first + WARM_UP + index, prefetch.take())
     return (time.perf_counter() - began) / measured

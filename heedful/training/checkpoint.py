@@ -6,7 +6,7 @@
       state.json                    counters
       manifest.json                 size and sha256 of each of the above, and of this list itself
 
-There is no state of a random generator to keep: a step's dropout comes from (seed, step, portion, rank) alone.
+There is no state of a random generator to keep: a step's dropout comes from (seed, step, micro-batch, rank) alone.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What the trainer asks of the things it brings together: portions, their source, and an objective.
+"""What the trainer asks of the things it brings together: micro-batches, their source, and an objective.
 
-A loss is a sum, and the portion carries what it is to be divided by. The denominators of a step are added up over
-all portions and all processes before the first backward pass, so that cutting a batch differently changes nothing.
+A loss is a sum, and the micro-batch carries what it is to be divided by. The denominators of a step are added up over
+all micro-batches and all processes before the first backward pass, so that cutting a batch differently changes nothing.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from torch import Tensor, nn
 
 
-class Portion(Protocol):
+class MicroBatch(Protocol):
     """A part of a batch, small enough for one forward and backward pass."""
 
     @property
@@ -27,23 +27,23 @@ class Portion(Protocol):
     def padding(self) -> int:
         """How many cells are padding and nothing else."""
 
-    def to(self, device: str) -> Portion:
-        """The same on another device; the trainer moves each portion when its turn comes."""
+    def to(self, device: str) -> MicroBatch:
+        """The same on another device; the trainer moves each micro-batch when its turn comes."""
 
 
 class Source(Protocol):
-    """Where portions come from."""
+    """Where micro-batches come from."""
 
-    def step(self, number: int, rank: int, world: int, portions: int) -> Sequence[Any]:
-        """The portions (at least one) of optimisation step `number`, counted from 0, for process `rank` of `world`.
+    def step(self, number: int, rank: int, world: int, accumulate: int) -> Sequence[Any]:
+        """The micro-batches (at least one) of step `number`, counted from 0, for process `rank` of `world`.
 
-        A pure function of its arguments, called in a background thread. All ranks and portions together are the same
-        batch whatever `world` and `portions` are; where there are too few examples to cut, fewer portions come back.
+        A pure function of its arguments, called in a background thread. All ranks and micro-batches together are the
+        same batch whatever `world` and `accumulate` are; where there are too few examples to cut, fewer come back.
         """
 
 
 class Objective(Protocol):
     """What is to become small."""
 
-    def __call__(self, model: nn.Module, portion: Any, /) -> Mapping[str, Tensor]:
-        """The sum of each loss over the portion, named as in its counts; both are on the device of the run."""
+    def __call__(self, model: nn.Module, micro_batch: Any, /) -> Mapping[str, Tensor]:
+        """The sum of each loss over the micro-batch, named as in its counts; both are on the device of the run."""

@@ -18,10 +18,10 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 from torch._C._distributed_c10d import PrefixStore
-from torch.distributed.rendezvous import rendezvous
+from torch.distributed.rendezvous import rendezvous as torch_rendezvous
 
 from heedful.errors import HeedfulError
-from heedful.training.meeting import meet
+from heedful.training.rendezvous import rendezvous
 
 BUCKET_BYTES = 32 << 20
 
@@ -128,8 +128,8 @@ def restarted() -> bool:
 def _join(timeout: timedelta, device: torch.device) -> None:
     if device.type == "cuda":
         torch.cuda.set_device(device)  # nccl takes the current one
-    store, rank, size = next(rendezvous("env://", timeout=timeout))
-    named = PrefixStore(meet(store, rank, size, timeout), store)
+    store, rank, size = next(torch_rendezvous("env://", timeout=timeout))
+    named = PrefixStore(rendezvous(store, rank, size, timeout), store)
     backend = "nccl" if device.type == "cuda" else "gloo"
     dist.init_process_group(backend, store=named, rank=rank, world_size=size, timeout=timeout)
 

@@ -50,7 +50,7 @@ class Outcome:
     best: Path | None  # the checkpoint with the best evaluation, if one decides
     best_value: float | None
     skipped: int  # steps whose loss or gradient was not finite
-    portions: int  # parts a process took its batch in at the end
+    accumulate: int  # parts a process took its batch in at the end
     stopped_early: bool = False  # patience ran out
     signal: int | None = None  # the signal that stopped it
 

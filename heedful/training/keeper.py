@@ -7,14 +7,14 @@ from typing import Any
 
 from torch import nn
 
-from heedful.checkpoints.own_weights import fill, weights_of
+from heedful.checkpoints.own_weights import fill_tensors, weights_of
 from heedful.config import from_mapping, to_mapping
 from heedful.errors import HeedfulError
 from heedful.training.checkpoint import REMEDY, read_state, verify
 from heedful.training.distributed import World
 from heedful.training.optimiser import Optimiser
 from heedful.training.run_folder import RunFolder
-from heedful.training.state import State
+from heedful.training.state import TrainerState
 
 
 class Keeper:
@@ -27,7 +27,7 @@ class Keeper:
         self._weights, self._moments = weights_of(model), optimiser.moments()
         self.saved: int | None = None
 
-    def write(self, state: State, keep_last: int) -> None:
+    def write(self, state: TrainerState, keep_last: int) -> None:
         """Write the checkpoint of this step, then remove those that are no longer wanted."""
 
         def write() -> None:
@@ -44,11 +44,11 @@ class Keeper:
             raise HeedfulError(f"{error.what}; {there}", where=error.where, remedy=remedy) from error
         self.saved = state.step
 
-    def restore(self, fresh: State) -> State:
+    def restore(self, fresh: TrainerState) -> TrainerState:
         """The state at the newest sound checkpoint, with weights and moments in place; without any, a `fresh` start."""
         step = self._world.first(self._newest)
         if step is not None:
-            fresh = from_mapping(State, self._world.first(lambda: self._read(step)), self._kept.path(step))
+            fresh = from_mapping(TrainerState, self._world.first(lambda: self._read(step)), self._kept.path(step))
             self.saved = step
             self._tell(f"resumed from {self._kept.path(step).name}")
         self._world.share_tensors([*self._weights.values(), *self._moments.values()])
@@ -59,7 +59,7 @@ class Keeper:
 
         def read() -> None:
             verify(self._kept.path(step))
-            fill(self._weights, self._kept.path(step) / "weights", REMEDY)
+            fill_tensors(self._weights, self._kept.path(step) / "weights", REMEDY)
 
         self._world.first(read)
         self._world.share_tensors(list(self._weights.values()))
@@ -80,6 +80,6 @@ class Keeper:
 
     def _read(self, step: int) -> dict[str, Any]:
         path = self._kept.path(step)
-        fill(self._weights, path / "weights", REMEDY)
-        fill(self._moments, path / "moments", REMEDY)
+        fill_tensors(self._weights, path / "weights", REMEDY)
+        fill_tensors(self._moments, path / "moments", REMEDY)
         return read_state(path)

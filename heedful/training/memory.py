@@ -48,13 +48,13 @@ def megabytes(size: float) -> str:
     return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.0f} MB"
 
 
-def estimate(model: nn.Module, optimiser: Optimiser, objective: Objective, portion: Any) -> Needs:
-    """What a step on `portion` needs; the activations are what a forward pass is seen to keep for the backward pass."""
+def estimate(model: nn.Module, optimiser: Optimiser, objective: Objective, micro_batch: Any) -> Needs:
+    """What a step on a micro-batch needs; activations are what a forward pass is seen to keep for the backward pass."""
     return Needs(
         parameters=sum(p.nbytes for p in model.parameters()) + sum(b.nbytes for b in model.buffers()),
         gradients=sum(p.nbytes for p in optimiser.parameters.values()),
         moments=sum(tensor.nbytes for tensor in optimiser.moments().values()),
-        activations=_kept_for_backward(model, objective, portion),
+        activations=_kept_for_backward(model, objective, micro_batch),
     )
 
 
@@ -70,7 +70,7 @@ def drop_failed_backward(device: str = "cpu") -> None:
     torch.zeros((), device=device, requires_grad=True).mul(1).backward()  # type: ignore[no-untyped-call]
 
 
-def _kept_for_backward(model: nn.Module, objective: Objective, portion: Any) -> int | None:
+def _kept_for_backward(model: nn.Module, objective: Objective, micro_batch: Any) -> int | None:
     own = {p.untyped_storage()._cdata for p in model.parameters()}  # storages by their address, on any device
     kept: dict[int, int] = {}
 
@@ -83,7 +83,7 @@ def _kept_for_backward(model: nn.Module, objective: Objective, portion: Any) -> 
     buffers = [buffer.clone() for buffer in model.buffers()]
     try:
         with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-            losses = objective(model, portion)  # holds the graph, so that no storage is counted at a used address
+            losses = objective(model, micro_batch)  # holds the graph, so that no storage is counted at a used address
         del losses
     except (MemoryError, RuntimeError) as error:
         if not is_out_of_memory(error):

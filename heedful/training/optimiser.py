@@ -20,7 +20,7 @@ RateScale = Callable[[str], float]
 
 
 @dataclass(frozen=True)
-class Group:
+class ParameterGroup:
     """Parameters, by name, that have decay and share of the learning rate in common."""
 
     weight_decay: float
@@ -84,11 +84,11 @@ def layerwise(depth: Callable[[str], int], top: int, decay: float) -> RateScale:
     return lambda name: float(decay ** (top - depth(name)))
 
 
-def _groups(model: nn.Module, weight_decay: float, rate_scale: RateScale) -> list[Group]:
+def _groups(model: nn.Module, weight_decay: float, rate_scale: RateScale) -> list[ParameterGroup]:
     """Matrices are decayed; biases and norms, which have one dimension, are not."""
-    groups: dict[tuple[float, float], Group] = {}
+    groups: dict[tuple[float, float], ParameterGroup] = {}
     for name, parameter in model.named_parameters():
         if parameter.requires_grad:
             kind = (weight_decay if parameter.ndim >= 2 else 0.0, rate_scale(name))
-            groups.setdefault(kind, Group(*kind)).parameters[name] = parameter
+            groups.setdefault(kind, ParameterGroup(*kind)).parameters[name] = parameter
     return list(groups.values())

@@ -39,10 +39,10 @@ def in_precision(objective: Objective, precision: Precision) -> Objective:
     if precision == "float32":
         return objective
 
-    def rounded(model: nn.Module, portion: Any) -> Mapping[str, Tensor]:
+    def rounded(model: nn.Module, micro_batch: Any) -> Mapping[str, Tensor]:
         device = next(model.parameters()).device.type
         with torch.autocast(device, torch.bfloat16):
-            return objective(model, portion)
+            return objective(model, micro_batch)
 
     return rounded
 

@@ -12,13 +12,14 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 from heedful.config import from_mapping, read_toml_values, toml_values, write_toml_values
 from heedful.errors import HeedfulError
 from heedful.file_lock import try_lock
 from heedful.training.checkpoint import Checkpoints
 
+P = TypeVar("P")
 SETTINGS = "settings"  # the table of config.toml that holds what the run was told
 
 
@@ -43,6 +44,11 @@ class RunFolder:
         values = read_toml_values(self.config) if self.config.exists() else {}
         values.pop(SETTINGS, None)
         return values or None
+
+    def stored_as(self, kind: type[P]) -> P | None:
+        """The same as the dataclass it was."""
+        stored = self.stored()
+        return None if stored is None else from_mapping(kind, stored, self.config)
 
     def stored_settings(self) -> dict[str, Any] | None:
         """What a run here was told; None where there is none, or one of a version that did not keep it."""
@@ -99,7 +105,7 @@ class RunFolder:
 
     def _check_same(self, config: Any) -> None:
         """A resumed run is the run that was started: what it was told then and what it is told now must agree."""
-        stored = from_mapping(type(config), self.stored() or {}, self.config)
+        stored = self.stored_as(type(config))
         if stored != config:
             raise HeedfulError(
                 f"the run was started with other settings: {'; '.join(_differences(stored, config))}",

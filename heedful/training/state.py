@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from heedful.training.step import Taken
 from heedful.training.training_config import TrainingConfig
 
 
 @dataclass
-class Window:
+class LossWindow:
     """Sums over the steps since the last line in the journal."""
 
     steps: int = 0
@@ -36,11 +38,13 @@ class Window:
 
 
 @dataclass
-class State:
+class TrainerState:
     """The counters of a run, as they stand in a checkpoint."""
 
+    FORMER_NAMES: ClassVar[Mapping[str, str]] = {"portions": "accumulate"}  # in checkpoints of version 0.1
+
     step: int = 0
-    portions: int = 1
+    accumulate: int = 1
     tokens: int = 0
     skipped: int = 0
     skipped_in_a_row: int = 0
@@ -49,7 +53,7 @@ class State:
     best_value: float | None = None
     without_best: int = 0  # evaluations since the best one
     arithmetic: str = ""  # the kind of processor that has computed, see heedful.training.processor
-    window: Window = field(default_factory=Window)
+    window: LossWindow = field(default_factory=LossWindow)
 
     def add(self, taken: Taken) -> None:
         """Count a step."""

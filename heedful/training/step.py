@@ -1,8 +1,8 @@
-"""One optimisation step, exact however its batch is cut into portions and over processes.
+"""One optimisation step, exact however its batch is cut into micro-batches and over processes.
 
-    L  =  Σ_objectives  Σ_portions loss / Σ_portions count
+    L  =  Σ_objectives  Σ_micro-batches loss / Σ_micro-batches count
 
-The denominators are known before the first forward pass, so each portion's gradient is final when it is added, and
+The denominators are known before the first forward pass, so each micro-batch's gradient is final when it is added, and
 each forward pass begins from a seed of its own: a step is a function of the weights and its number, and a run that
 is resumed needs nothing from the steps before.
 """
@@ -30,12 +30,12 @@ from heedful.training.training_config import Precision, TrainingConfig
 
 
 class OutOfMemory(Exception):
-    """A process had too little memory for its portions; nothing has been changed."""
+    """A process had too little memory for its micro-batches; nothing has been changed."""
 
 
 @dataclass(frozen=True)
 class Totals:
-    """What all portions of all processes add up to."""
+    """What all micro-batches of all processes add up to."""
 
     counts: dict[str, float]
     tokens: int
@@ -48,7 +48,7 @@ class Taken:
     """What came out of a step."""
 
     totals: Totals
-    sums: dict[str, float]  # of the losses, over all portions and processes
+    sums: dict[str, float]  # of the losses, over all micro-batches and processes
     gradient_norm: float  # before clipping
     learning_rate: float
     finite: bool  # if not, the weights were left alone
@@ -79,10 +79,10 @@ class Stepper:
         self._parameters = list(optimiser.parameters.values())
         self.moving = False  # True from when weights begin to change until whoever counts steps has counted this one
 
-    def take(self, number: int, portions: Sequence[Any], stop: bool = False) -> Taken:
+    def take(self, number: int, micro_batches: Sequence[Any], stop: bool = False) -> Taken:
         """Step `number`, counted from 0; a loss or gradient that is not finite leaves weights and moments alone."""
-        totals = self._add_up(portions, stop)
-        sums = self._agreed(self._gradients(number, portions, totals), totals)
+        totals = self._add_up(micro_batches, stop)
+        sums = self._agreed(self._gradients(number, micro_batches, totals), totals)
         self._world.sum_gradients(self._parameters)
         norm = float(clip_grad_norm_(self._parameters, self._config.clip or math.inf, foreach=True))
         finite = math.isfinite(norm) and all(map(math.isfinite, sums.values()))
@@ -94,22 +94,24 @@ class Stepper:
         self._clock.lap("optimiser")
         return Taken(totals, sums, norm, rate, finite)
 
-    def _add_up(self, portions: Sequence[Any], stop: bool) -> Totals:
-        if not portions:
-            raise HeedfulError("a step has no portion for this process", remedy="use larger batches or fewer processes")
-        names = sorted(portions[0].counts)
-        own = [sum(portion.counts[name] for portion in portions) for name in names]
-        tokens, padding = (sum(getattr(p, name) for p in portions) for name in ("tokens", "padding"))
+    def _add_up(self, micro_batches: Sequence[Any], stop: bool) -> Totals:
+        if not micro_batches:
+            raise HeedfulError(
+                "a step has no micro-batch for this process", remedy="use larger batches or fewer processes"
+            )
+        names = sorted(micro_batches[0].counts)
+        own = [sum(micro_batch.counts[name] for micro_batch in micro_batches) for name in names]
+        tokens, padding = (sum(getattr(p, name) for p in micro_batches) for name in ("tokens", "padding"))
         *counts, cells, empty, stops = self._world.sum([*own, tokens, padding, float(stop)])
         return Totals(dict(zip(names, counts, strict=True)), int(cells), int(empty), stops > 0)
 
-    def _gradients(self, number: int, portions: Sequence[Any], totals: Totals) -> dict[str, Tensor] | None:
-        """Backpropagate all portions and give the sum of each loss; None if memory was too small."""
+    def _gradients(self, number: int, micro_batches: Sequence[Any], totals: Totals) -> dict[str, Tensor] | None:
+        """Backpropagate all micro-batches and give the sum of each loss; None if memory was too small."""
         sums: dict[str, Tensor] = {}
         try:
-            for index, portion in enumerate(portions):
+            for index, micro_batch in enumerate(micro_batches):
                 seed_dropout(self._config.seed, number, index, self._world.rank, self._world.device)
-                losses = self._objective(self._model, portion)
+                losses = self._objective(self._model, micro_batch)
                 mean = torch.stack([loss / max(totals.counts[name], 1) for name, loss in losses.items()]).sum()
                 self._clock.lap("forward")
                 if index == 0:
@@ -137,14 +139,14 @@ class Stepper:
 
 
 def on_device(objective: Objective, precision: Precision, device: str) -> Objective:
-    """The objective as a run computes it: in its precision, each portion moved to where the model is."""
+    """The objective as a run computes it: in its precision, each micro-batch moved to where the model is."""
     rounded = in_precision(objective, precision)
-    return lambda model, portion: rounded(model, portion.to(device))
+    return lambda model, micro_batch: rounded(model, micro_batch.to(device))
 
 
-def seed_dropout(seed: int, number: int, portion: int, rank: int, device: str = "cpu") -> None:
-    """Set torch's generators to where this portion of this step begins, whatever went before."""
-    digest = hashlib.blake2b(f"{seed} {number} {portion} {rank}".encode(), digest_size=8).digest()
+def seed_dropout(seed: int, number: int, micro_batch: int, rank: int, device: str = "cpu") -> None:
+    """Set torch's generators to where this micro-batch of this step begins, whatever went before."""
+    digest = hashlib.blake2b(f"{seed} {number} {micro_batch} {rank}".encode(), digest_size=8).digest()
     start = int.from_bytes(digest, "big")
     if device == "cpu":  # torch.manual_seed would also visit back ends that are not there, at 0.2 ms a call
         torch.default_generator.manual_seed(start)

@@ -1,7 +1,7 @@
 """The trainer: takes steps, tells of them, evaluates, and keeps checkpoints from which it goes on bit for bit.
 
-It does not know what it trains. A source gives portions, an objective turns a portion into losses, and whatever else
-a run does (evaluate, show progress, write the finished model) comes in as a hook.
+It does not know what it trains. A source gives micro-batches, an objective turns each into losses, and whatever else a
+run does (evaluate, show progress, write the finished model) comes in as a hook.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ import torch
 from torch import nn
 
 from heedful.errors import HeedfulError
-from heedful.training.ahead import Ahead
-from heedful.training.contract import Objective, Portion, Source
+from heedful.training.contract import MicroBatch, Objective, Source
 from heedful.training.distributed import World, joined, restarted
 from heedful.training.events import Evaluated, Event, Note, Outcome, Progress
 from heedful.training.free_memory import available
@@ -29,15 +28,16 @@ from heedful.training.keeper import Keeper
 from heedful.training.memory import estimate, is_out_of_memory, megabytes
 from heedful.training.optimiser import Optimiser, RateScale
 from heedful.training.precision import resume_remark
+from heedful.training.prefetch import Prefetch
 from heedful.training.processor import arithmetic_of
 from heedful.training.run_folder import RunFolder
 from heedful.training.signals import BrokenOff, StopSignals
-from heedful.training.state import State, Window
+from heedful.training.state import LossWindow, TrainerState
 from heedful.training.step import OutOfMemory, Stepper, Taken, on_device
 from heedful.training.timing import Clock
 from heedful.training.training_config import TrainingConfig
 
-__all__ = ["Hooks", "Objective", "Portion", "Source", "Trainer"]
+__all__ = ["Hooks", "MicroBatch", "Objective", "Source", "Trainer"]
 
 T = TypeVar("T")
 
@@ -86,11 +86,11 @@ class Trainer:
         with (
             joined(self.config.timeout_minutes, self.device) as world,
             signals or nullcontext(),
-            Ahead(self.source, world, self.config.steps) as ahead,
+            Prefetch(self.source, world, self.config.steps) as prefetch,
         ):
             try:
                 world.first(lambda: self.folder.claim(self.record, resume or restarted()))
-                return _Run(self, world, signals or StopSignals(), ahead).go()
+                return _Run(self, world, signals or StopSignals(), prefetch).go()
             except (MemoryError, RuntimeError) as error:
                 if not is_out_of_memory(error):
                     raise
@@ -106,15 +106,21 @@ class Trainer:
 class _Run:
     """A run in progress."""
 
-    def __init__(self, trainer: Trainer, world: World, signals: StopSignals, ahead: Ahead) -> None:
+    def __init__(self, trainer: Trainer, world: World, signals: StopSignals, prefetch: Prefetch) -> None:
         self.model = trainer.model.to(world.device)  # before the optimiser, whose state lies beside the parameters
         self.config, self.folder, self.hooks = trainer.config, trainer.folder, trainer.hooks
-        self.trainer, self.world, self.signals, self.ahead, self.clock = trainer, world, signals, ahead, trainer.clock
+        self.trainer, self.world, self.signals, self.prefetch, self.clock = (
+            trainer,
+            world,
+            signals,
+            prefetch,
+            trainer.clock,
+        )
         self.optimiser = Optimiser(self.model, self.config, self.hooks.rate_scale)
         self.stepper = Stepper(
-            self.model, trainer.objective, self.optimiser, self.config, world, self.clock, ahead.fill
+            self.model, trainer.objective, self.optimiser, self.config, world, self.clock, prefetch.fill
         )
-        self.state = State(portions=self.config.portions)
+        self.state = TrainerState(accumulate=self.config.accumulate)
         self.keeper = Keeper(self.folder, self.model, self.optimiser, world, lambda text: self._emit(Note(text)))
         self.journal: Journal | None = None
         self.pace: deque[tuple[float, int]] = deque(maxlen=50)  # moments and the tokens seen by then
@@ -132,7 +138,7 @@ class _Run:
         self.model.train()
         self._restore()
         self._tell_needs()
-        self.ahead.start(self.state.step, self.state.portions)
+        self.prefetch.start(self.state.step, self.state.accumulate)
         self.pace.append((time.perf_counter(), self.state.tokens))
         if not self._evaluate_if_due():
             return self._stop()
@@ -148,17 +154,17 @@ class _Run:
         return self._finish()
 
     def _step(self) -> Taken:
-        """The next step; if memory does not suffice for its portions, it is done in twice as many of half the size."""
+        """The next step; if memory does not suffice, it is done in twice as many micro-batches of half the size."""
         largest = None
         while True:
-            portions = self.ahead.take()
+            micro_batches = self.prefetch.take()
             self.clock.lap("wait")
             try:
                 if largest is not None:
-                    self._check_smaller(portions, largest)
-                taken = self.stepper.take(self.state.step, portions, stop=self.signals.received is not None)
+                    self._check_smaller(micro_batches, largest)
+                taken = self.stepper.take(self.state.step, micro_batches, stop=self.signals.received is not None)
             except OutOfMemory:
-                largest = self._size(portions)
+                largest = self._size(micro_batches)
                 self._halve()
             else:
                 self.state.add(taken)
@@ -166,19 +172,19 @@ class _Run:
                 return taken
 
     def _halve(self) -> None:
-        self.state.portions *= 2
+        self.state.accumulate *= 2
         self._note(
-            f"step {self.state.step + 1} does not fit into memory: portions of half the size from here on, "
-            f"{self.state.portions} for each batch; the batch stays the same",
-            portions=self.state.portions,
+            f"step {self.state.step + 1} does not fit into memory: micro-batches of half the size from here on, "
+            f"{self.state.accumulate} for each batch; the batch stays the same",
+            accumulate=self.state.accumulate,
         )
-        self.ahead.start(self.state.step, self.state.portions)
+        self.prefetch.start(self.state.step, self.state.accumulate)
 
-    def _size(self, portions: Any) -> float:
-        return self.world.sum([max(portion.tokens + portion.padding for portion in portions)])[0]
+    def _size(self, micro_batches: Any) -> float:
+        return self.world.sum([max(micro_batch.tokens + micro_batch.padding for micro_batch in micro_batches)])[0]
 
-    def _check_smaller(self, portions: Any, largest: float) -> None:
-        if self._size(portions) >= largest:
+    def _check_smaller(self, micro_batches: Any, largest: float) -> None:
+        if self._size(micro_batches) >= largest:
             raise HeedfulError(
                 "a single example does not fit into memory",
                 where=self.folder.path,
@@ -203,7 +209,7 @@ class _Run:
         self.clock.lap("other")
 
     def _write_line(self, taken: Taken, speed: float) -> None:
-        window, self.state.window = self.state.window, Window()
+        window, self.state.window = self.state.window, LossWindow()
         self._journal(
             losses=window.losses,
             learning_rate=taken.learning_rate,
@@ -283,7 +289,7 @@ class _Run:
         self.keeper.write(self.state, self.config.keep_last)
         self.clock.lap("checkpoint")
         if self.world.rank == 0:
-            self.clock.write(self.folder.timing, self.ahead.seconds)
+            self.clock.write(self.folder.timing, self.prefetch.seconds)
 
     def _restore(self) -> None:
         self.state = self.keeper.restore(self.state)
@@ -306,10 +312,10 @@ class _Run:
     def _tell_needs(self) -> None:
         """Say, before the first step, how much memory it will take."""
         if self.world.rank == 0 and self.state.step < self.config.steps:
-            number, portions = self.state.step, self.state.portions
-            portion = self.trainer.source.step(number, self.world.rank, self.world.size, portions)[0]
+            number, accumulate = self.state.step, self.state.accumulate
+            micro_batch = self.trainer.source.step(number, self.world.rank, self.world.size, accumulate)[0]
             objective = on_device(self.trainer.objective, self.config.precision, self.world.device)
-            needs = estimate(self.model, self.optimiser, objective, portion)
+            needs = estimate(self.model, self.optimiser, objective, micro_batch)
             free = available(self.world.device)
             short = needs.activations is None or (free is not None and needs.gradients + needs.activations > free)
             there = "how much is free is not known" if free is None else f"{megabytes(free)} are free"
@@ -347,7 +353,7 @@ class _Run:
     def _outcome(self, stopped_early: bool = False, signal: int | None = None) -> Outcome:
         if self.journal is not None:
             self.journal.close()
-            self.clock.write(self.folder.timing, self.ahead.seconds)
+            self.clock.write(self.folder.timing, self.prefetch.seconds)
         state = self.state
         return Outcome(
             step=state.step,
@@ -356,7 +362,7 @@ class _Run:
             best=self._path(state.best_step),
             best_value=state.best_value,
             skipped=state.skipped,
-            portions=state.portions,
+            accumulate=state.accumulate,
             stopped_early=stopped_early,
             signal=signal,
         )

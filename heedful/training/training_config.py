@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from heedful.errors import HeedfulError
 
@@ -15,6 +16,8 @@ Schedule = Literal["linear", "cosine", "inverse_sqrt", "constant"]
 class TrainingConfig:
     """The recipe of a run; the defaults are BERT's: Adam 1e-4 (0.9, 0.999), decay 0.01, warm-up, then linear decay."""
 
+    FORMER_NAMES: ClassVar[Mapping[str, str]] = {"portions": "accumulate"}  # in run folders of version 0.1
+
     steps: int
     learning_rate: float = 1e-4
     beta1: float = 0.9
@@ -24,8 +27,8 @@ class TrainingConfig:
     warmup: float = 0.1  # below 1 a share of the steps, from 1 on a number of steps
     schedule: Schedule = "linear"
     clip: float = 1.0  # largest norm of the gradient; 0 is no clipping
-    portions: int = 1  # parts a process takes its batch in, one after the other
-    precision: Precision = "float32"  # of products in training
+    accumulate: int = 1  # micro-batches a process takes its batch in, one after the other
+    precision: Precision = "float32"  # of matmuls in training: bfloat16 is mixed precision
     seed: int = 0
     log_every: int = 10
     eval_every: int = 0  # 0 is at the end only
@@ -39,7 +42,7 @@ class TrainingConfig:
     timeout_minutes: float = 30.0  # how long a process waits for the others
 
     def __post_init__(self) -> None:
-        for name in ("steps", "portions", "log_every", "keep_last", "non_finite_limit"):
+        for name in ("steps", "accumulate", "log_every", "keep_last", "non_finite_limit"):
             _check(name, getattr(self, name), at_least=1)
         for name in ("learning_rate", "eps", "weight_decay", "warmup", "clip"):
             _check(name, getattr(self, name), at_least=0)

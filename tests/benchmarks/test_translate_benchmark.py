@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from heedful.checkpoints.translation_folder import load_translation
-from heedful.data.bitext import lay_out
+from heedful.data.bitext.pairs import lay_out
 from heedful.models.transformer import Transformer, TransformerConfig, initialise_transformer
 from heedful.text.sides import Symbols
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from heedful.checkpoints.own_weights import averaged, fill
+from heedful.checkpoints.own_weights import averaged, fill_tensors
 from heedful.checkpoints.tensors import write_tensors
 from heedful.errors import HeedfulError
 
@@ -42,4 +42,4 @@ def test_other_models_are_not_averaged(tmp_path: Path) -> None:
 def test_numbers_that_are_no_floats_do_not_fill_floats(tmp_path: Path) -> None:
     whole = folder(tmp_path / "whole", a=torch.zeros(2, dtype=torch.int8))
     with pytest.raises(HeedfulError, match="stored as I8"):
-        fill({"a": torch.zeros(2)}, whole)
+        fill_tensors({"a": torch.zeros(2)}, whole)

@@ -20,7 +20,7 @@ from heedful.checkpoints.sorted_table import read_table
 from heedful.checkpoints.tensorflow_folder import config_values
 from heedful.checkpoints.tensorflow_names import ALBERT, BERT, FACTORISED, TensorflowNames, of_optimiser
 from heedful.checkpoints.tensors import open_tensors
-from heedful.checkpoints.weights import fill, source
+from heedful.checkpoints.weights import fill_parameters, source
 from heedful.data.batching import flat_batch
 from heedful.errors import HeedfulError
 from heedful.json_files import write_json
@@ -75,7 +75,7 @@ def loaded(folder: Path) -> BertForPretraining:
     fields = {field.name for field in dataclasses.fields(BertConfig)}
     model = BertForPretraining(BertConfig(**{k: v for k, v in config_values(folder).items() if k in fields})).eval()
     with open_tensors(folder) as tensors:
-        fill(model, source(tensors, BERT_NAMES))
+        fill_parameters(model, source(tensors, BERT_NAMES))
     return model
 
 

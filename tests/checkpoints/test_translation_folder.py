@@ -18,7 +18,7 @@ from heedful.checkpoints.translation_folder import (
     longest_text,
     save_translation,
 )
-from heedful.data.bitext import lay_out
+from heedful.data.bitext.pairs import lay_out
 from heedful.errors import HeedfulError
 from heedful.models.bert import BertConfig
 from heedful.models.seq2seq import Seq2Seq, Seq2SeqConfig

@@ -12,17 +12,17 @@ import numpy as np
 import pytest
 import torch
 from click.testing import CliRunner, Result
-from heedful.cli.held_out import sentences_of
 from safetensors.torch import load_file
 from transformers import AutoTokenizer, BertForPreTraining
 
 from heedful.cli.main import cli
-from heedful.config import read_toml
-from heedful.data.corpus import Corpus
+from heedful.data.corpus.corpus import Corpus
 from heedful.errors import HeedfulError
 from heedful.runs.budget import Budget, parse_budget
+from heedful.runs.pretraining.held_out import sentences_of
 from heedful.runs.pretraining.plan import Plan, batch_size_of, parse_phases, steps_of
 from heedful.text.tokenizer import Tokenizer
+from heedful.training.run_folder import RunFolder
 
 
 def heedful(*arguments: object, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -152,7 +152,7 @@ def test_a_resumed_run_ends_with_the_same_weights(world: Path) -> None:
 def test_the_share_of_hidden_tokens_is_for_training_only(world: Path) -> None:
     done = pretrain(world, "many", "--mask-rate", 0.5)
     assert done.exit_code == 0, done.output
-    plan, corpus = read_toml(Plan, world / "many" / "config.toml"), Corpus.open(world / "corpus")
+    plan, corpus = RunFolder(world / "many").stored_as(Plan), Corpus.open(world / "corpus")
     hidden, usual = plan.examples(corpus, 64).take(np.arange(50)), plan.held_out(corpus).take(np.arange(9))
     assert 0.4 < len(hidden.labels) / len(hidden.ids) < 0.55
     assert 0.1 < len(usual.labels) / len(usual.ids) < 0.2
@@ -218,7 +218,7 @@ def test_going_on_with_new_words_grows_the_model(field: Path) -> None:
     assert done.exit_code == 0, done.output
     assert "8 words are new" in done.stderr
     run = field / "grown"
-    assert read_toml(Plan, run / "config.toml").model.vocab_size == 408
+    assert RunFolder(run).stored_as(Plan).model.vocab_size == 408
     theirs, info = BertForPreTraining.from_pretrained(run / "model", output_loading_info=True)
     assert not any(info[key] for key in ("missing_keys", "unexpected_keys", "mismatched_keys"))
     assert theirs.config.vocab_size == 408 == len(theirs.cls.predictions.bias)

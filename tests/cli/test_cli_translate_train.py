@@ -16,12 +16,12 @@ from click.testing import CliRunner, Result
 
 from heedful.checkpoints.translation_folder import load_translation
 from heedful.cli.main import cli
-from heedful.config import read_toml
 from heedful.errors import HeedfulError
 from heedful.models.seq2seq import Seq2Seq
 from heedful.runs.translation.material import names_of
 from heedful.runs.translation.plan import Plan, bleu_tokenizer_of
 from heedful.runs.translation.settings import TranslationSettings
+from heedful.training.run_folder import RunFolder
 
 WORDS = {"one": "eins", "two": "zwei", "three": "drei", "four": "vier", "five": "fünf"}
 TINY = (
@@ -154,7 +154,7 @@ def test_an_rnn_with_a_vocabulary_for_each_side(train: Train, tmp_path: Path) ->
     assert isinstance(folder.model, Seq2Seq)
     assert folder.model.config.cell == "lstm"
     assert not folder.sides.joint
-    plan = read_toml(Plan, tmp_path / "run" / "config.toml")
+    plan = RunFolder(tmp_path / "run").stored_as(Plan)
     assert (plan.forcing.first, plan.forcing.last) == (1.0, 0.8)
 
 
@@ -175,7 +175,7 @@ def test_a_bert_can_be_the_encoder(train: Train, tiny_folder: Path, tmp_path: Pa
 
 def test_the_papers_schedule_has_the_papers_rate(train: Train, tmp_path: Path) -> None:
     assert train(*TINY, "--budget", "2steps", "--schedule", "inverse_sqrt", "--warmup", 2).exit_code == 0
-    training = read_toml(Plan, tmp_path / "run" / "config.toml").training
+    training = RunFolder(tmp_path / "run").stored_as(Plan).training
     assert training.learning_rate == pytest.approx((32 * 2) ** -0.5)
     assert (training.beta1, training.beta2) == (0.9, 0.98)
 

@@ -15,7 +15,6 @@ from click.testing import CliRunner, Result
 
 from heedful.checkpoints.task_folder import read_task
 from heedful.cli.finetune import command
-from heedful.config import read_toml
 from heedful.errors import HeedfulError
 from heedful.runs.finetuning import dev, seeds
 from heedful.runs.finetuning.material import Material
@@ -297,4 +296,4 @@ def test_the_best_checkpoint_is_judged_with_its_own_threshold(
 
 
 def _plan(run: Path) -> Plan:
-    return read_toml(Plan, run / "config.toml")
+    return RunFolder(run).stored_as(Plan)

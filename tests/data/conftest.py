@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from heedful.data.build import ReadingSettings, build_corpus
-from heedful.data.tokens import TokenSettings
+from heedful.data.corpus.build import ReadingSettings, build_corpus
+from heedful.data.corpus.tokens import TokenSettings
 from heedful.text.bert_pipeline import SPECIAL_TOKENS, wordpiece_tokenizer
 from heedful.text.tokenizer import Tokenizer
 

@@ -21,11 +21,11 @@ def test_steps_are_counted_through_epochs_of_different_lengths() -> None:
     assert Epochs(dealt).shares(8, 0, 1, 1) == epochs.shares(8, 0, 1, 1)
 
 
-def test_processes_and_portions_share_a_batch() -> None:
+def test_processes_and_micro_batches_share_a_batch() -> None:
     epochs = Epochs(dealt)
     parts = [part for rank in range(2) for part in epochs.shares(3, rank, 2, 2)]
     assert sorted(number for part in parts for number in part) == [110, 111, 112, 113]
-    assert len(epochs.shares(0, 0, 1, 9)) == 4  # more portions than there are examples
+    assert len(epochs.shares(0, 0, 1, 9)) == 4  # more micro-batches than there are examples
 
 
 def test_too_many_processes_are_refused() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from heedful.data.reading import documents_of
+from heedful.data.corpus.reading import documents_of
 from heedful.data.text_files import count_texts, read_documents, read_texts
 from heedful.errors import HeedfulError, TextWarning
 from heedful.text.table_look import table_kind

@@ -53,15 +53,15 @@ def test_when_a_checkpoint_cannot_be_written_the_old_one_is_intact(
     assert (report["checkpoints kept"], report["unreadable"], report["equal"]) == (1, 0, True)
 
 
-def test_too_little_memory_halves_the_portions_and_keeps_the_batch(faults: ModuleType, tmp_path: Path) -> None:
+def test_too_little_memory_halves_the_micro_batches_and_keeps_the_batch(faults: ModuleType, tmp_path: Path) -> None:
     options = ("--width", "8000", "--batch", "2500", "--steps", "2", "--dropout", "0")
     plenty, little = tmp_path / "plenty", tmp_path / "little"
     assert faults.train(plenty, *options).returncode == 0
     done = faults.train(little, *options, "--memory", "320000000")
     assert done.returncode == 0, done.stderr
     state, whole = (json.loads((run / "checkpoints/step-000002/state.json").read_text()) for run in (little, plenty))
-    assert state["portions"] >= 2 and whole["portions"] == 1
-    assert "portions of half the size" in done.stdout and "memory: about" in done.stdout
+    assert state["accumulate"] >= 2 and whole["accumulate"] == 1
+    assert "micro-batches of half the size" in done.stdout and "memory: about" in done.stdout
     assert "half the size" in (little / "metrics.jsonl").read_text()
     assert state["tokens"] == whole["tokens"]
     ours, theirs = (load_file(run / "checkpoints/step-000002/weights/model.safetensors") for run in (little, plenty))

@@ -54,18 +54,18 @@ class Rows:
 
 
 class RandomRows:
-    """A source: step `number` is a batch from a generator seeded with it, cut evenly over ranks and portions."""
+    """A source: step `number` is a batch from a generator seeded with it, cut evenly over ranks and micro-batches."""
 
     def __init__(self, batch: int = 12, seed: int = 0) -> None:
         self.batch, self.seed = batch, seed
 
-    def step(self, number: int, rank: int, world: int, portions: int) -> Sequence[Rows]:
+    def step(self, number: int, rank: int, world: int, accumulate: int) -> Sequence[Rows]:
         rng = np.random.default_rng([self.seed, number])
         x = torch.from_numpy(rng.normal(size=(self.batch, FEATURES)).astype(np.float32))
         share = torch.from_numpy(rng.uniform(0.05, 0.9, size=(self.batch, 1)))
         asked = torch.from_numpy(rng.uniform(size=x.shape)) < share
         own = np.array_split(np.arange(self.batch), world)[rank]
-        parts = (part for part in np.array_split(own, portions) if len(part))
+        parts = (part for part in np.array_split(own, accumulate) if len(part))
         return [Rows(x[part], asked[part], (x[part].sum(1) > 0).float()) for part in parts]
 
 
@@ -81,12 +81,14 @@ class Net(nn.Module):
         self.register_buffer("seen", torch.zeros(()))
 
 
-def objective(model: nn.Module, portion: Rows) -> dict[str, Tensor]:
+def objective(model: nn.Module, micro_batch: Rows) -> dict[str, Tensor]:
     """Squared error at the cells asked for, and the cross-entropy of the rows' sign."""
     assert isinstance(model, Net)
-    hidden = model.body(portion.x)
-    wrong = (model.fit(hidden) - portion.x.square())[portion.asked]
-    sign = nn.functional.binary_cross_entropy_with_logits(model.sign(hidden)[:, 0], portion.positive, reduction="sum")
+    hidden = model.body(micro_batch.x)
+    wrong = (model.fit(hidden) - micro_batch.x.square())[micro_batch.asked]
+    sign = nn.functional.binary_cross_entropy_with_logits(
+        model.sign(hidden)[:, 0], micro_batch.positive, reduction="sum"
+    )
     return {"fit": wrong.square().sum(), "sign": sign}
 
 
@@ -97,7 +99,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--steps", type=int, default=40)
     parser.add_argument("--checkpoint-every", type=int, default=10)
     parser.add_argument("--keep", type=int, default=2)
-    parser.add_argument("--portions", type=int, default=1)
+    parser.add_argument("--micro-batches", type=int, default=1)
     parser.add_argument("--batch", type=int, default=12)
     parser.add_argument("--width", type=int, default=32)
     parser.add_argument("--dropout", type=float, default=0.1)
@@ -117,10 +119,10 @@ class Fate:
         self.options = options
         self.step = 0
 
-    def __call__(self, model: nn.Module, portion: Rows) -> dict[str, Tensor]:
+    def __call__(self, model: nn.Module, micro_batch: Rows) -> dict[str, Tensor]:
         time.sleep(self.options.pause)
         first, last = self.options.nan
-        losses = objective(model, portion)
+        losses = objective(model, micro_batch)
         if first <= self.step + 1 <= last:
             losses["fit"] = losses["fit"] * float("nan")
         return losses
@@ -138,10 +140,10 @@ class Mortal(RandomRows):
         super().__init__(batch)
         self.die = die
 
-    def step(self, number: int, rank: int, world: int, portions: int) -> Sequence[Rows]:
+    def step(self, number: int, rank: int, world: int, accumulate: int) -> Sequence[Rows]:
         if self.die == [rank, number] and os.environ.get("TORCHELASTIC_RESTART_COUNT") == "0":
             os.kill(os.getpid(), signal.SIGKILL)
-        return super().step(number, rank, world, portions)
+        return super().step(number, rank, world, accumulate)
 
 
 def main() -> int:
@@ -153,7 +155,7 @@ def main() -> int:
         learning_rate=1e-2,
         checkpoint_every=options.checkpoint_every,
         keep_last=options.keep,
-        portions=options.portions,
+        accumulate=options.accumulate,
         clip=options.clip,
         log_every=5,
         non_finite_limit=3,

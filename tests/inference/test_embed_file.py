@@ -12,7 +12,7 @@ from safetensors.numpy import load_file
 
 from heedful.errors import HeedfulError
 from heedful.inference import embed_file as module
-from heedful.inference.embed_file import Progress, embed_file
+from heedful.inference.embed_file import EmbedProgress, embed_file
 from heedful.inference.embedder import Embedder
 from heedful.inference.features import Features
 from heedful.inference.vector_file import VectorFile
@@ -32,7 +32,7 @@ def commit_always(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "COMMIT_EVERY", -1.0)
 
 
-def write(model: Embedder, texts: Iterable[str], path: Path, kind: str, unit: str, **options: object) -> Progress:
+def write(model: Embedder, texts: Iterable[str], path: Path, kind: str, unit: str, **options: object) -> EmbedProgress:
     return embed_file(model, texts, path, Features(unit=unit), kind=kind, **options)  # type: ignore[arg-type]
 
 

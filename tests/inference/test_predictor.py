@@ -15,7 +15,7 @@ import heedful
 from heedful.checkpoints.folder import read_folder
 from heedful.checkpoints.task_folder import load_for_task, save_for_task
 from heedful.config import to_mapping
-from heedful.data.labelled import Columns
+from heedful.data.labelled.dataset import Columns
 from heedful.errors import HeedfulError
 from heedful.inference.predictor import Predictor
 from heedful.tasks.classify import Classify

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import heedful
-from heedful.data.bitext import lay_out
+from heedful.data.bitext.pairs import lay_out
 from heedful.decoding import Beam, Sampling
 from heedful.errors import HeedfulError
 from heedful.inference import translator as module

@@ -28,8 +28,8 @@ from heedful.checkpoints.task_folder import load_for_task, save_for_task, start_
 from heedful.checkpoints.translation_folder import load_translation, save_translation
 from heedful.config import from_mapping, to_mapping
 from heedful.data.batching import flat_batch
-from heedful.data.labelled import Answer as Stretch
-from heedful.data.labelled import Choice, Question, TaggedWords, TextRow
+from heedful.data.labelled.dataset import Answer as Stretch
+from heedful.data.labelled.dataset import Choice, Question, TaggedWords, TextRow
 from heedful.errors import HeedfulError
 from heedful.inference.predictor import Predictor
 from heedful.inference.static_vectors import write_static_vectors
@@ -136,8 +136,8 @@ def finetuned(path: Path, task: Task[Any], rows: list[Any], steps: int = 40) -> 
     source = ItemSource(task.encode(rows, read.require_tokenizer()), task.name, batch_size=15, seed=0)
     optimiser, objective, losses = torch.optim.Adam(model.parameters(), lr=0.02), TaskObjective(task), []
     for step in range(steps):
-        (portion,) = source.step(step)
-        loss = objective(model, portion)[task.name] / portion.weight
+        (micro_batch,) = source.step(step)
+        loss = objective(model, micro_batch)[task.name] / micro_batch.weight
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
@@ -246,7 +246,7 @@ def test_it_can_be_the_encoder_of_a_translation_model(folder: Path, tiny_tokeniz
 
 def test_what_it_cannot_do_is_said(folder: Path) -> None:
     model = heedful.load(folder)
-    with pytest.raises(HeedfulError, match=r"toy-gru does not guess hidden words(.|\n)*heedful embed"):
+    with pytest.raises(HeedfulError, match=r"toy-gru does not guess masked words(.|\n)*heedful embed"):
         model.fill("the [MASK]")
     with pytest.raises(HeedfulError, match="no attention"):
         model.encoder(flat_batch([[5]]), attention=[1])

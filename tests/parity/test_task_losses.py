@@ -13,13 +13,13 @@ from torch.nn.utils.rnn import pad_sequence
 
 from heedful.checkpoints.folder import read_folder
 from heedful.checkpoints.task_folder import load_for_task
-from heedful.data import labelled
-from heedful.data.conll import tagged_from_words
-from heedful.data.labelled import Choice, Question
+from heedful.data.labelled import dataset
+from heedful.data.labelled.conll import tagged_from_words
+from heedful.data.labelled.dataset import Choice, Question
 from heedful.tasks.answer import Answer
 from heedful.tasks.choose import Choose
 from heedful.tasks.finetuning import TaskObjective
-from heedful.tasks.items import portion_of
+from heedful.tasks.items import micro_batch_of
 from heedful.tasks.tag import Tag
 from heedful.tasks.task import Item, Task, Window
 from heedful.text.tokenizer import Tokenizer
@@ -56,8 +56,8 @@ def padded(windows: Sequence[Window]) -> dict[str, torch.Tensor]:
 
 def mean_loss(task: Task[Any], folder: Path, items: Sequence[Item]) -> float:
     model = load_for_task(read_folder(folder), task.model, seed=0).eval()
-    portion = portion_of(items, "loss")
-    return float(TaskObjective(task)(model, portion)["loss"].detach()) / portion.weight
+    micro_batch = micro_batch_of(items, "loss")
+    return float(TaskObjective(task)(model, micro_batch)["loss"].detach()) / micro_batch.weight
 
 
 def test_tagging(foreign: Foreign, tiny_tokenizer: Tokenizer) -> None:
@@ -80,8 +80,8 @@ def test_tagging(foreign: Foreign, tiny_tokenizer: Tokenizer) -> None:
 def test_answering(foreign: Foreign, tiny_tokenizer: Tokenizer) -> None:
     """Hugging Face's softmax is over question and padding too: here over windows of one length with all their rows."""
     questions = [
-        Question("1", "the cat", "the dog sees a cat", (labelled.Answer("dog sees", 4),)),
-        Question("2", "我爱", "苹果 the dog 。", (labelled.Answer("苹果", 0),)),
+        Question("1", "the cat", "the dog sees a cat", (dataset.Answer("dog sees", 4),)),
+        Question("2", "我爱", "苹果 the dog 。", (dataset.Answer("苹果", 0),)),
         Question("3", "中国", "a cat a dog a"),
     ]
     theirs, folder = foreign("BertForQuestionAnswering")

@@ -9,8 +9,8 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from heedful.data.conll import tagged_from_words
-from heedful.data.labelled import Question
+from heedful.data.labelled.conll import tagged_from_words
+from heedful.data.labelled.dataset import Question
 from heedful.models.bert import Bert, BertConfig
 from heedful.tasks.answer import Answer
 from heedful.tasks.tag import Tag

@@ -11,7 +11,7 @@ from torch import nn
 
 from heedful.models.bert import Bert, BertConfig, initialise
 from heedful.tasks.finetuning import TaskObjective
-from heedful.tasks.items import portion_of
+from heedful.tasks.items import micro_batch_of
 from heedful.tasks.task import Task
 from heedful.text.tokenizer import Tokenizer
 
@@ -55,12 +55,12 @@ def trained(
 
     def train(task: Task[Any], examples: Sequence[Any], steps: int = 40) -> Trained:
         model, loss_of = small_model(task), TaskObjective(task)
-        portion = portion_of(task.encode(examples, tiny_tokenizer), "loss")
+        micro_batch = micro_batch_of(task.encode(examples, tiny_tokenizer), "loss")
         optimiser = torch.optim.Adam(model.parameters(), lr=3e-3)
         losses = []
         for _ in range(steps):
             optimiser.zero_grad()
-            loss = loss_of(model, portion)["loss"] / portion.weight
+            loss = loss_of(model, micro_batch)["loss"] / micro_batch.weight
             loss.backward()
             optimiser.step()
             losses.append(float(loss.detach()))

@@ -13,8 +13,8 @@ import torch
 import torch.nn.functional as F
 
 from heedful.config import from_mapping, to_mapping
-from heedful.data import labelled
-from heedful.data.labelled import Question
+from heedful.data.labelled import dataset
+from heedful.data.labelled.dataset import Question
 from heedful.errors import HeedfulError
 from heedful.tasks.answer import Answer
 from heedful.tasks.answer_metrics import f1
@@ -29,7 +29,7 @@ MODEL = torch.nn.Identity()  # answers are found without it
 
 
 def question(asked: str, context: str, *answers: str) -> Question:
-    return Question(asked, asked, context, tuple(labelled.Answer(text, context.index(text)) for text in answers))
+    return Question(asked, asked, context, tuple(dataset.Answer(text, context.index(text)) for text in answers))
 
 
 QUESTIONS = [
@@ -72,7 +72,7 @@ def test_the_context_is_looked_at_behind_the_question(tiny_tokenizer: Tokenizer)
 def test_places_in_odd_english(answer: str, tiny_tokenizer: Tokenizer) -> None:
     asked = question("who?", ENGLISH, answer)
     if answer == "s":  # the last of "Zoë's"
-        asked = Question("", "who?", ENGLISH, (labelled.Answer("s", ENGLISH.index("'s") + 1),))
+        asked = Question("", "who?", ENGLISH, (dataset.Answer("s", ENGLISH.index("'s") + 1),))
     items = Answer().encode([asked], tiny_tokenizer)
     (found,) = Answer().decode(MODEL, [asked], items, pointing(items))
     assert found["answer"] == answer == ENGLISH[found["start"] : found["end"]]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.data.labelled import Answer, Question
+from heedful.data.labelled.dataset import Answer, Question
 from heedful.errors import HeedfulError
 from heedful.tasks.answer_metrics import (
     best_threshold,

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from heedful.data.conll import tagged_from_words
-from heedful.data.labelled import Answer as Stretch
-from heedful.data.labelled import Choice, Question, TextRow
+from heedful.data.labelled.conll import tagged_from_words
+from heedful.data.labelled.dataset import Answer as Stretch
+from heedful.data.labelled.dataset import Choice, Question, TextRow
 from heedful.tasks.answer import Answer
 from heedful.tasks.blind_guess import blind_guess_remark
 from heedful.tasks.choose import Choose

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 
 from heedful.config import from_mapping, to_mapping
-from heedful.data.labelled import Choice
+from heedful.data.labelled.dataset import Choice
 from heedful.errors import HeedfulError
 from heedful.tasks.choose import Choose
 from heedful.tasks.finetuning import predict

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from heedful.data.labelled import TextRow
+from heedful.data.labelled.dataset import TextRow
 from heedful.errors import HeedfulError
 from heedful.tasks.classify import Classify
 from heedful.tasks.regress import Regress

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from heedful.errors import HeedfulError
 from heedful.schema import Selection
-from heedful.tasks.items import ItemSource, outputs_of, portion_of, select
+from heedful.tasks.items import ItemSource, micro_batch_of, outputs_of, select
 from heedful.tasks.task import Item, Window
 
 
@@ -41,10 +41,10 @@ def test_rows_keep_the_order_of_the_items_although_the_batch_is_sorted() -> None
     assert selection.counts == (2, 2, 2, 2)
 
 
-def test_a_portion_counts_tokens_padding_and_weight() -> None:
-    portion = portion_of([item(1, 3), item(2, 7, target=(4.0, 5.0))], "tag")
-    assert (portion.tokens, portion.padding, portion.counts) == (10, 4, {"tag": 2})
-    assert portion.targets.tolist() == [0.0, 4.0, 5.0]
+def test_a_micro_batch_counts_tokens_padding_and_weight() -> None:
+    micro_batch = micro_batch_of([item(1, 3), item(2, 7, target=(4.0, 5.0))], "tag")
+    assert (micro_batch.tokens, micro_batch.padding, micro_batch.counts) == (10, 4, {"tag": 2})
+    assert micro_batch.targets.tolist() == [0.0, 4.0, 5.0]
 
 
 def test_outputs_come_in_the_order_of_the_items() -> None:
@@ -63,12 +63,12 @@ def test_an_epoch_shows_every_item_once_in_an_order_of_its_own() -> None:
     assert _numbers(ItemSource(items, "loss", 8, seed=4), range(3)) != _numbers(source, range(3))
 
 
-@pytest.mark.parametrize(("world", "portions"), [(1, 4), (2, 1), (2, 3)])
-def test_ranks_and_portions_share_the_same_batch(world: int, portions: int) -> None:
+@pytest.mark.parametrize(("world", "accumulate"), [(1, 4), (2, 1), (2, 3)])
+def test_ranks_and_micro_batches_share_the_same_batch(world: int, accumulate: int) -> None:
     source = ItemSource([item(n, 3 + n % 4) for n in range(40)], "loss", batch_size=12, seed=0)
     for step in range(source.steps_in(1)):
         whole = _step(source, step, 0, 1, 1)
-        dealt = [n for rank in range(world) for n in _step(source, step, rank, world, portions)]
+        dealt = [n for rank in range(world) for n in _step(source, step, rank, world, accumulate)]
         assert Counter(whole) == Counter(dealt)
 
 
@@ -117,9 +117,9 @@ def _numbers(source: ItemSource, steps: range) -> list[int]:
     return [number for step in steps for number in _step(source, step, 0, 1, 1)]
 
 
-def _step(source: ItemSource, step: int, rank: int, world: int, portions: int) -> list[int]:
+def _step(source: ItemSource, step: int, rank: int, world: int, accumulate: int) -> list[int]:
     found = []
-    for portion in source.step(step, rank, world, portions):
-        first = portion.selection.rows[::2]
-        found += [int(token) // 100 for token in portion.selection.batch.ids[first]]
+    for micro_batch in source.step(step, rank, world, accumulate):
+        first = micro_batch.selection.rows[::2]
+        found += [int(token) // 100 for token in micro_batch.selection.batch.ids[first]]
     return found

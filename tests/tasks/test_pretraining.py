@@ -14,8 +14,8 @@ from transformers import BertForPreTraining
 from heedful.checkpoints.encoder_folder import load_for_pretraining, save_model
 from heedful.checkpoints.folder import read_folder
 from heedful.data.batching import flat_batch
-from heedful.data.examples import Examples
-from heedful.data.source import PretrainingPortion
+from heedful.data.corpus.examples import Examples
+from heedful.data.corpus.source import PretrainingMicroBatch
 from heedful.models.bert import BertConfig, BertForPretraining, initialise
 from heedful.tasks.pretraining import evaluate, filled_in, guess, pretraining_losses
 from heedful.text.tokenizer import Tokenizer
@@ -37,17 +37,17 @@ def model() -> BertForPretraining:
     return made.eval()
 
 
-def portion(rng: np.random.Generator, nsp: bool = True) -> PretrainingPortion:
+def micro_batch(rng: np.random.Generator, nsp: bool = True) -> PretrainingMicroBatch:
     lengths = [40, 40, 17, 9, 5]
     sequences = [rng.integers(5, 97, n).tolist() for n in lengths]
     batch = flat_batch(sequences, [[0] * (n // 2) + [1] * (n - n // 2) for n in lengths])
     masked = torch.from_numpy(np.sort(rng.choice(sum(lengths), 16, replace=False)))
     labels = torch.from_numpy(rng.integers(5, 97, 16))
     pairs = torch.from_numpy(rng.integers(0, 2, len(lengths)))
-    return PretrainingPortion(batch, masked, labels, pairs if nsp else None, padding=0)
+    return PretrainingMicroBatch(batch, masked, labels, pairs if nsp else None, padding=0)
 
 
-def padded(one: PretrainingPortion) -> dict[str, torch.Tensor]:
+def padded(one: PretrainingMicroBatch) -> dict[str, torch.Tensor]:
     labels = torch.full_like(one.batch.ids, -100)
     labels[one.masked] = one.labels
     columns = {
@@ -67,7 +67,7 @@ def test_the_loss_is_that_of_hugging_face(tmp_path: Path) -> None:
     ours = model()
     save_model(ours, tmp_path / "model", None)
     theirs = BertForPreTraining.from_pretrained(tmp_path / "model").eval()
-    one = portion(np.random.default_rng(0))
+    one = micro_batch(np.random.default_rng(0))
     losses = pretraining_losses(ours, one)
     mean = sum(float(losses[name].detach()) / one.counts[name] for name in ("mlm", "nsp"))
     expected = theirs(**padded(one), next_sentence_label=one.nsp).loss
@@ -75,7 +75,7 @@ def test_the_loss_is_that_of_hugging_face(tmp_path: Path) -> None:
 
 
 def test_the_last_layer_at_some_rows_is_the_whole_layer_at_those_rows() -> None:
-    ours, one = model(), portion(np.random.default_rng(1))
+    ours, one = model(), micro_batch(np.random.default_rng(1))
     rows = torch.tensor([0, 3, 41, 110])
     torch.testing.assert_close(
         ours.encoder.states_at(one.batch, rows), ours.encoder(one.batch).last[rows], rtol=1e-5, atol=1e-6
@@ -83,7 +83,7 @@ def test_the_last_layer_at_some_rows_is_the_whole_layer_at_those_rows() -> None:
 
 
 def test_gradients_do_not_depend_on_where_the_last_layer_is_computed() -> None:
-    ours, one = model(), portion(np.random.default_rng(2))
+    ours, one = model(), micro_batch(np.random.default_rng(2))
     gradients = []
     for states in (
         lambda: ours.encoder.states_at(one.batch, one.masked),
@@ -97,22 +97,22 @@ def test_gradients_do_not_depend_on_where_the_last_layer_is_computed() -> None:
 
 
 def test_without_pairs_there_is_one_loss() -> None:
-    ours, one = model(), portion(np.random.default_rng(3), nsp=False)
+    ours, one = model(), micro_batch(np.random.default_rng(3), nsp=False)
     assert set(pretraining_losses(ours, one)) == {"mlm"} == set(one.counts)
     assert guess(ours, one).nsp is None
 
 
-def test_evaluation_counts_right_answers_over_all_portions() -> None:
+def test_evaluation_counts_right_answers_over_all_micro_batches() -> None:
     ours = model()
-    portions = [portion(np.random.default_rng(seed)) for seed in range(3)]
+    micro_batches = [micro_batch(np.random.default_rng(seed)) for seed in range(3)]
     with torch.no_grad():
-        for one in portions:  # so that some guesses are right, and not all
+        for one in micro_batches:  # so that some guesses are right, and not all
             one.labels[::3] = guess(ours, one).mlm.argmax(-1)[::3]
-        found = evaluate(ours, portions)
-        guesses = [guess(ours, one) for one in portions]
+        found = evaluate(ours, micro_batches)
+        guesses = [guess(ours, one) for one in micro_batches]
     answers = {
-        "mlm": (torch.cat([one.mlm for one in guesses]), torch.cat([one.labels for one in portions])),
-        "nsp": (torch.cat([one.nsp for one in guesses]), torch.cat([one.nsp for one in portions])),
+        "mlm": (torch.cat([one.mlm for one in guesses]), torch.cat([one.labels for one in micro_batches])),
+        "nsp": (torch.cat([one.nsp for one in guesses]), torch.cat([one.nsp for one in micro_batches])),
     }
     for name, (logits, truth) in answers.items():
         right = float((logits.argmax(-1) == truth).float().mean())

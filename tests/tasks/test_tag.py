@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from heedful.config import from_mapping, to_mapping
-from heedful.data.conll import tagged_from_text, tagged_from_words
-from heedful.data.labelled import TaggedWords
+from heedful.data.labelled.conll import tagged_from_text, tagged_from_words
+from heedful.data.labelled.dataset import TaggedWords
 from heedful.errors import HeedfulError
 from heedful.tasks.entities import entity_scores
 from heedful.tasks.finetuning import predict
@@ -68,7 +68,7 @@ def test_a_sentence_without_words_has_no_labels(tiny_tokenizer: Tokenizer, small
     found = predict(task, small_model(task), examples, tiny_tokenizer)
     assert [len(one["labels"]) for one in found] == [0, 2, 0]
     assert predict(task, small_model(task), examples[:1], tiny_tokenizer) == [
-        {"words": [], "spans": [], "labels": [], "probability": 1.0, "probabilities": [], "entities": []}
+        {"words": [], "spans": [], "labels": [], "probability": 1.0, "probabilities": [], "entities": [], "empty": True}
     ]
 
 

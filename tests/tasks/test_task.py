@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from heedful.data.labelled import Answer as Stretch
-from heedful.data.labelled import Choice, Question, TaggedWords
+from heedful.data.labelled.dataset import Answer as Stretch
+from heedful.data.labelled.dataset import Choice, Question, TaggedWords
 from heedful.tasks.answer import Answer
 from heedful.tasks.choose import Choose
 from heedful.tasks.registry import task_named

@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from heedful.checkpoints.translation_folder import TranslationModel
-from heedful.data.bitext import EncodedPairs, TokenRows
-from heedful.data.bitext_source import BitextSource, portions_of
+from heedful.data.bitext.pairs import EncodedPairs, TokenRows
+from heedful.data.bitext.source import BitextSource, micro_batches_of
 from heedful.errors import HeedfulError
 from heedful.models.seq2seq import Seq2Seq, Seq2SeqConfig, initialise_seq2seq
 from heedful.models.transformer import Transformer, TransformerConfig, initialise_transformer
@@ -47,35 +47,35 @@ def pairs(count: int = 12) -> EncodedPairs:
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 def test_the_loss_is_the_formula(smoothing: float) -> None:
     model = transformer()
-    (portion,) = portions_of(pairs(), 1000)
-    bitext = portion.bitext
-    found = TranslationObjective(smoothing)(model, portion)
+    (micro_batch,) = micro_batches_of(pairs(), 1000)
+    bitext = micro_batch.bitext
+    found = TranslationObjective(smoothing)(model, micro_batch)
     logs = model.logits(model(bitext)).double().log_softmax(-1)
     right = logs[torch.arange(len(bitext.labels)), bitext.labels]
     expected = -((1 - smoothing) * right + smoothing / VOCABULARY * logs.sum(-1)).sum()
-    assert set(found) == set(portion.counts) == {"translation"}
+    assert set(found) == set(micro_batch.counts) == {"translation"}
     assert float(found["translation"].detach()) == pytest.approx(float(expected.detach()), rel=1e-5)
 
 
 def test_the_mean_loss_is_that_of_a_symbol_without_smoothing() -> None:
     model, data = transformer().eval(), pairs()
     with torch.no_grad():
-        (whole,) = portions_of(data, 1000)
+        (whole,) = micro_batches_of(data, 1000)
         expected = float(TranslationObjective(0.0)(model, whole)["translation"]) / whole.counts["translation"]
-    cut = list(portions_of(data, 20))
+    cut = list(micro_batches_of(data, 20))
     assert len(cut) > 2
     assert mean_loss(model, cut) == pytest.approx(expected, rel=1e-5)
     assert math.isnan(mean_loss(model, []))
 
 
 @pytest.mark.parametrize("model", [transformer(), recurrent(), recurrent(decoder="1")], ids=["transformer", "a", "1"])
-def test_portions_add_up_to_the_gradient_of_the_whole(model: TranslationModel) -> None:
+def test_micro_batches_add_up_to_the_gradient_of_the_whole(model: TranslationModel) -> None:
     source, objective = BitextSource(pairs(), 1000, seed=0), TranslationObjective(0.1)
     gradients = []
-    for portions in (1, 4):
+    for accumulate in (1, 4):
         model.zero_grad()
-        for portion in source.step(0, portions=portions):
-            objective(model, portion)["translation"].backward()
+        for micro_batch in source.step(0, accumulate=accumulate):
+            objective(model, micro_batch)["translation"].backward()
         gradients.append([p.grad.clone() for p in model.parameters() if p.grad is not None])
     assert len(gradients[0]) == len(gradients[1]) > 3
     for one, other in zip(*gradients, strict=True):
@@ -104,9 +104,9 @@ def test_it_learns(make: Callable[[], TranslationModel], precision: Precision) -
     torch.manual_seed(0)
     losses = []
     for step in range(40):
-        (portion,) = source.step(step)
+        (micro_batch,) = source.step(step)
         optimiser.zero_grad()
-        loss = objective(model.train(), portion)["translation"] / portion.counts["translation"]
+        loss = objective(model.train(), micro_batch)["translation"] / micro_batch.counts["translation"]
         loss.backward()
         optimiser.step()
         losses.append(float(loss.detach()))
@@ -126,27 +126,27 @@ def test_the_step_decides_how_much_is_forced() -> None:
     """The last step gives the model its own words, the first the right ones; the words differ, and so do the losses."""
     model = recurrent().train()
     objective = TranslationObjective(0.0, Forcing(1.0, 0.0), steps=10)
-    (portion,) = portions_of(pairs(), 1000)
+    (micro_batch,) = micro_batches_of(pairs(), 1000)
     losses = {}
     for step in (0, 9):
-        moved = type(portion)(portion.bitext, step)
+        moved = type(micro_batch)(micro_batch.bitext, step)
         losses[step] = float(objective(model, moved)["translation"].detach())
-    assert losses[0] == pytest.approx(float(TranslationObjective(0.0)(model, portion)["translation"].detach()))
+    assert losses[0] == pytest.approx(float(TranslationObjective(0.0)(model, micro_batch)["translation"].detach()))
     assert losses[9] != pytest.approx(losses[0], rel=1e-6)
 
 
 def test_what_is_drawn_depends_on_torchs_generator_alone() -> None:
     model = recurrent().train()
     objective = TranslationObjective(0.0, Forcing(0.5, 0.5))
-    (portion,) = portions_of(pairs(), 1000)
+    (micro_batch,) = micro_batches_of(pairs(), 1000)
     losses = []
     for seed in (1, 1, 2):
         torch.manual_seed(seed)
-        losses.append(float(objective(model, portion)["translation"].detach()))
+        losses.append(float(objective(model, micro_batch)["translation"].detach()))
     assert losses[0] == losses[1] != losses[2]
 
 
 def test_a_decoder_without_words_refuses_forcing() -> None:
-    (portion,) = portions_of(pairs(), 1000)
+    (micro_batch,) = micro_batches_of(pairs(), 1000)
     with pytest.raises(HeedfulError, match="takes no words"):
-        TranslationObjective(0.0, Forcing(0.5, 0.5))(recurrent(decoder="2"), portion)
+        TranslationObjective(0.0, Forcing(0.5, 0.5))(recurrent(decoder="2"), micro_batch)

@@ -17,8 +17,8 @@ from torch import Tensor, nn
 
 from heedful.checkpoints.own_weights import weights_of
 from heedful.data.batching import flat_batch
-from heedful.data.labelled import TextRow
-from heedful.data.source import PretrainingPortion
+from heedful.data.corpus.source import PretrainingMicroBatch
+from heedful.data.labelled.dataset import TextRow
 from heedful.models.bert import Bert, BertConfig, BertForPretraining, initialise
 from heedful.tasks.classify import Classify
 from heedful.tasks.finetuning import TaskObjective, predict
@@ -58,24 +58,24 @@ class Kind(NamedTuple):
     evaluate: Callable[[nn.Module], dict[str, float]]
 
 
-class RandomPortions:
+class RandomMicroBatches:
     """Masked tokens and pairs from a generator seeded with the step."""
 
-    def step(self, number: int, rank: int = 0, world: int = 1, portions: int = 1) -> Sequence[PretrainingPortion]:
+    def step(self, number: int, rank: int = 0, world: int = 1, accumulate: int = 1) -> Sequence[PretrainingMicroBatch]:
         rng = np.random.default_rng(number)
-        return [self._portion(rng) for _ in range(portions)]
+        return [self._micro_batch(rng) for _ in range(accumulate)]
 
-    def _portion(self, rng: np.random.Generator) -> PretrainingPortion:
+    def _micro_batch(self, rng: np.random.Generator) -> PretrainingMicroBatch:
         batch = flat_batch([rng.integers(5, len(WORDS), length).tolist() for length in (9, 9, 6, 4)])
         places = torch.from_numpy(rng.choice(len(batch.ids), 5, replace=False)).sort().values
-        return PretrainingPortion(batch, places, batch.ids[places], torch.tensor([0, 1, 1, 0]), padding=0)
+        return PretrainingMicroBatch(batch, places, batch.ids[places], torch.tensor([0, 1, 1, 0]), padding=0)
 
 
 def pretraining(folder: Path, dropout: float) -> Kind:
     model = BertForPretraining(shape(dropout))
     initialise(model, model.encoder.config, seed=0)
-    held_out = RandomPortions().step(99)
-    return Kind(model, pretraining_losses, RandomPortions(), lambda model: evaluate(model, held_out))  # type: ignore[arg-type]
+    held_out = RandomMicroBatches().step(99)
+    return Kind(model, pretraining_losses, RandomMicroBatches(), lambda model: evaluate(model, held_out))  # type: ignore[arg-type]
 
 
 def classifier(folder: Path, dropout: float) -> Kind:
@@ -126,7 +126,7 @@ class Watched:
             steps=STEPS,
             learning_rate=1e-2,
             clip=0.1,
-            portions=2,
+            accumulate=2,
             precision=precision,
             eval_every=2,
             checkpoint_every=1,

@@ -1,4 +1,4 @@
-"""Products in bfloat16: other factors, nearly the same step, and everything that is kept stays in float32."""
+"""Mixed precision in bfloat16: other factors, nearly the same step, and everything that is kept stays in float32."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def test_gradients_of_bert_point_the_same_way() -> None:
     batch = flat_batch([[5, 6, 7, 8], [9, 10, 11], [12, 13]])
     goal = torch.randn(9, 32, generator=torch.Generator().manual_seed(0))
 
-    def objective(model: nn.Module, portion: object) -> dict[str, torch.Tensor]:
-        return {"distance": (model(portion).last - goal).square().sum()}
+    def objective(model: nn.Module, micro_batch: object) -> dict[str, torch.Tensor]:
+        return {"distance": (model(micro_batch).last - goal).square().sum()}
 
     found = []
     for precision in ("float32", "bfloat16"):

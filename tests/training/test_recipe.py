@@ -78,6 +78,6 @@ def test_lower_layers_may_learn_more_slowly_and_frozen_ones_do_not(trainee: Modu
 
 
 def test_impossible_settings_are_refused() -> None:
-    for name, value in {"steps": 0, "portions": 0, "clip": -1.0, "patience": 2}.items():
+    for name, value in {"steps": 0, "accumulate": 0, "clip": -1.0, "patience": 2}.items():
         with pytest.raises(HeedfulError, match=name):
             TrainingConfig(**{"steps": 1, name: value})  # type: ignore[arg-type]

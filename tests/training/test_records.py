@@ -1,4 +1,4 @@
-"""Checkpoints, the journal, the clock, the folder's lock, and portions made ahead."""
+"""Checkpoints, the journal, the clock, the folder's lock, and micro-batches made ahead."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import pytest
 import torch
 from torch.distributed import HashStore
 
-from heedful.checkpoints.own_weights import fill, weights_of
+from heedful.checkpoints.own_weights import fill_tensors, weights_of
 from heedful.errors import HeedfulError
-from heedful.training.ahead import Ahead
 from heedful.training.checkpoint import Checkpoints, verify
 from heedful.training.distributed import World
 from heedful.training.journal import Journal
-from heedful.training.meeting import meet
+from heedful.training.prefetch import Prefetch
+from heedful.training.rendezvous import rendezvous
 from heedful.training.run_folder import RunFolder
 from heedful.training.timing import PARTS, Clock
 from heedful.training.training_config import TrainingConfig
@@ -33,16 +33,16 @@ def test_a_checkpoint_comes_back_bit_for_bit(tmp_path: Path) -> None:
     assert path.name == "step-000012" and kept.steps() == [12]
     verify(path)
     empty = {name: torch.zeros_like(tensor) for name, tensor in TENSORS.items()}
-    fill(empty, path / "weights")
+    fill_tensors(empty, path / "weights")
     assert all(torch.equal(empty[name], tensor) for name, tensor in TENSORS.items())
 
 
 def test_another_models_checkpoint_is_refused(tmp_path: Path) -> None:
     path = Checkpoints(tmp_path).write(1, TENSORS, TENSORS, {})
     with pytest.raises(HeedfulError, match=r"another model.*b"):
-        fill({"a": torch.zeros(2, 3)}, path / "weights")
+        fill_tensors({"a": torch.zeros(2, 3)}, path / "weights")
     with pytest.raises(HeedfulError, match=r"\(2, 3\), not \(3, 2\)"):
-        fill({"a": torch.zeros(3, 2), "b": torch.zeros(())}, path / "weights")
+        fill_tensors({"a": torch.zeros(3, 2), "b": torch.zeros(())}, path / "weights")
 
 
 def test_the_last_and_the_best_are_kept_and_left_overs_swept(tmp_path: Path) -> None:
@@ -139,22 +139,22 @@ def test_a_folder_is_one_process_at_a_time_and_one_run_for_ever(tmp_path: Path) 
     first.release()
 
 
-def test_portions_come_in_order_cut_anew_after_a_restart_and_errors_come_through() -> None:
+def test_micro_batches_come_in_order_cut_anew_after_a_restart_and_errors_come_through() -> None:
     class Numbers:
-        def step(self, number: int, rank: int, world: int, portions: int) -> list[tuple[int, int]]:
+        def step(self, number: int, rank: int, world: int, accumulate: int) -> list[tuple[int, int]]:
             if number == 6:
                 raise HeedfulError("a damaged shard")
-            return [(number, portions)]
+            return [(number, accumulate)]
 
-    with Ahead(Numbers(), World(), steps=8) as ahead:
-        ahead.start(2, 1)
-        assert ahead.take() == [(2, 1)]
-        ahead.fill()
-        assert ahead.take() == [(3, 1)]
-        ahead.start(3, 2)
-        assert [ahead.take(), ahead.take(), ahead.take()] == [[(3, 2)], [(4, 2)], [(5, 2)]]
+    with Prefetch(Numbers(), World(), steps=8) as prefetch:
+        prefetch.start(2, 1)
+        assert prefetch.take() == [(2, 1)]
+        prefetch.fill()
+        assert prefetch.take() == [(3, 1)]
+        prefetch.start(3, 2)
+        assert [prefetch.take(), prefetch.take(), prefetch.take()] == [[(3, 2)], [(4, 2)], [(5, 2)]]
         with pytest.raises(HeedfulError, match="damaged shard"):
-            ahead.take()
+            prefetch.take()
 
 
 def test_processes_meet_under_a_new_name_though_the_store_remembers_old_ones() -> None:
@@ -162,7 +162,7 @@ def test_processes_meet_under_a_new_name_though_the_store_remembers_old_ones() -
     names: list[str] = []
     for _ in range(3):
         threads = [
-            threading.Thread(target=lambda rank=rank: names.append(meet(store, rank, 3, timedelta(seconds=20))))
+            threading.Thread(target=lambda rank=rank: names.append(rendezvous(store, rank, 3, timedelta(seconds=20))))
             for rank in (2, 0, 1)
         ]
         for thread in threads:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from heedful.training.state import State
+from heedful.training.state import TrainerState
 from heedful.training.training_config import TrainingConfig
 
 
 def test_of_equally_good_weights_the_later_ones_are_the_best_but_patience_runs_out() -> None:
-    state, config = State(), TrainingConfig(steps=10, best="bleu", patience=2)
+    state, config = TrainerState(), TrainingConfig(steps=10, best="bleu", patience=2)
     told = []
     for step, value in enumerate([0.0, 0.0, 0.0], start=1):
         assert not state.patience_over(config)

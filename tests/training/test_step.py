@@ -29,11 +29,11 @@ def stepper_of(model: nn.Module, objective: object, config: TrainingConfig = CON
     return Stepper(model, objective, Optimiser(model, config), config, World(), Clock(), lambda: None)  # type: ignore[arg-type]
 
 
-def first_gradients(model: nn.Module, objective: object, portions: Sequence[object]) -> dict[str, Tensor]:
+def first_gradients(model: nn.Module, objective: object, micro_batches: Sequence[object]) -> dict[str, Tensor]:
     """Adam's means after one step from zero are the gradients times 1 - beta1."""
     model = copy.deepcopy(model)
     optimiser = Optimiser(model, CONFIG)
-    Stepper(model, objective, optimiser, CONFIG, World(), Clock(), lambda: None).take(0, portions)  # type: ignore[arg-type]
+    Stepper(model, objective, optimiser, CONFIG, World(), Clock(), lambda: None).take(0, micro_batches)  # type: ignore[arg-type]
     return {name: tensor for name, tensor in optimiser.moments().items() if name.startswith("mean.")}
 
 
@@ -42,15 +42,15 @@ def assert_same(ours: dict[str, Tensor], theirs: dict[str, Tensor], relative: fl
         assert (tensor - theirs[name]).norm() <= relative * tensor.norm() + 1e-9, name
 
 
-@pytest.mark.parametrize("portions", [2, 5, 12])
-def test_portions_add_up_to_the_batch(trainee: ModuleType, portions: int) -> None:
+@pytest.mark.parametrize("accumulate", [2, 5, 12])
+def test_micro_batches_add_up_to_the_batch(trainee: ModuleType, accumulate: int) -> None:
     model, source = trainee.Net(16, 0.0), trainee.RandomRows()
     whole = first_gradients(model, trainee.objective, source.step(0, 0, 1, 1))
-    assert_same(whole, first_gradients(model, trainee.objective, source.step(0, 0, 1, portions)), 1e-6)
+    assert_same(whole, first_gradients(model, trainee.objective, source.step(0, 0, 1, accumulate)), 1e-6)
     one, many = stepper_of(model, trainee.objective), stepper_of(copy.deepcopy(model), trainee.objective)
     for number in range(50):
         expected = one.take(number, source.step(number, 0, 1, 1)).losses
-        assert many.take(number, source.step(number, 0, 1, portions)).losses == pytest.approx(expected, rel=1e-4)
+        assert many.take(number, source.step(number, 0, 1, accumulate)).losses == pytest.approx(expected, rel=1e-4)
 
 
 @dataclass(frozen=True)
@@ -86,16 +86,16 @@ def masked(sequences: Sequence[Sequence[int]]) -> Masked:
     return Masked(batch, torch.tensor(places), torch.tensor(wanted), torch.tensor([len(s) % 2 for s in sequences]))
 
 
-def pretraining(model: nn.Module, portion: Masked) -> dict[str, Tensor]:
+def pretraining(model: nn.Module, micro_batch: Masked) -> dict[str, Tensor]:
     assert isinstance(model, BertForPretraining)
-    states = model.encoder(portion.batch).last
-    starts = torch.tensor([0, *portion.batch.lengths[:-1]]).cumsum(0)
-    mlm = nn.functional.cross_entropy(model.mlm_logits(states[portion.places]), portion.wanted, reduction="sum")
-    nsp = nn.functional.cross_entropy(model.nsp_logits(states[starts]), portion.follows, reduction="sum")
+    states = model.encoder(micro_batch.batch).last
+    starts = torch.tensor([0, *micro_batch.batch.lengths[:-1]]).cumsum(0)
+    mlm = nn.functional.cross_entropy(model.mlm_logits(states[micro_batch.places]), micro_batch.wanted, reduction="sum")
+    nsp = nn.functional.cross_entropy(model.nsp_logits(states[starts]), micro_batch.follows, reduction="sum")
     return {"mlm": mlm, "nsp": nsp}
 
 
-def test_portions_add_up_to_the_batch_for_bert(trainee: ModuleType) -> None:
+def test_micro_batches_add_up_to_the_batch_for_bert(trainee: ModuleType) -> None:
     config = BertConfig(30, 16, 2, 2, 32, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
     model = BertForPretraining(config)
     initialise(model, config, seed=0)
@@ -109,14 +109,14 @@ def test_portions_add_up_to_the_batch_for_bert(trainee: ModuleType) -> None:
 def test_a_loss_that_is_not_finite_changes_nothing(trainee: ModuleType) -> None:
     model = trainee.Net(16, 0.1)
     optimiser = Optimiser(model, CONFIG)
-    portions = trainee.RandomRows().step(0, 0, 1, 2)
+    micro_batches = trainee.RandomRows().step(0, 0, 1, 2)
     for factor, finite in ((float("nan"), False), (float("inf"), False), (1.0, True)):
 
-        def wrong(model: nn.Module, portion: object, factor: float = factor) -> dict[str, Tensor]:
-            return {name: loss * factor for name, loss in trainee.objective(model, portion).items()}
+        def wrong(model: nn.Module, micro_batch: object, factor: float = factor) -> dict[str, Tensor]:
+            return {name: loss * factor for name, loss in trainee.objective(model, micro_batch).items()}
 
         before = [t.clone() for t in (*model.state_dict().values(), *optimiser.moments().values())]
-        taken = Stepper(model, wrong, optimiser, CONFIG, World(), Clock(), lambda: None).take(0, portions)
+        taken = Stepper(model, wrong, optimiser, CONFIG, World(), Clock(), lambda: None).take(0, micro_batches)
         after = [*model.state_dict().values(), *optimiser.moments().values()]
         assert taken.finite is finite
         assert all(map(torch.equal, before, after)) is not finite
@@ -124,20 +124,20 @@ def test_a_loss_that_is_not_finite_changes_nothing(trainee: ModuleType) -> None:
 
 def test_too_little_memory_is_told_from_other_errors(trainee: ModuleType) -> None:
     model = trainee.Net(16, 0.1)
-    portions = trainee.RandomRows().step(0, 0, 1, 2)
+    micro_batches = trainee.RandomRows().step(0, 0, 1, 2)
 
     def failing(error: Exception) -> Stepper:
-        def objective(model: nn.Module, portion: object) -> dict[str, Tensor]:
+        def objective(model: nn.Module, micro_batch: object) -> dict[str, Tensor]:
             raise error
 
         return stepper_of(model, objective)
 
     with pytest.raises(OutOfMemory):
-        failing(RuntimeError("DefaultCPUAllocator: can't allocate memory")).take(0, portions)
+        failing(RuntimeError("DefaultCPUAllocator: can't allocate memory")).take(0, micro_batches)
     with pytest.raises(OutOfMemory):
-        failing(MemoryError()).take(0, portions)
+        failing(MemoryError()).take(0, micro_batches)
     with pytest.raises(RuntimeError, match="shapes"):
-        failing(RuntimeError("shapes do not match")).take(0, portions)
+        failing(RuntimeError("shapes do not match")).take(0, micro_batches)
     assert is_out_of_memory(torch.OutOfMemoryError("CUDA out of memory")) and not is_out_of_memory(ValueError("memory"))
 
 
@@ -166,8 +166,8 @@ def test_the_seed_of_dropout_depends_on_all_four_numbers() -> None:
 
 def test_needs_are_counted_and_the_look_leaves_no_trace(trainee: ModuleType) -> None:
     model = trainee.Net(64, 0.1)
-    portion = trainee.RandomRows(batch=500).step(0, 0, 1, 1)[0]
-    needs = estimate(model, Optimiser(model, CONFIG), trainee.objective, portion)
+    micro_batch = trainee.RandomRows(batch=500).step(0, 0, 1, 1)[0]
+    needs = estimate(model, Optimiser(model, CONFIG), trainee.objective, micro_batch)
     parameters = sum(p.numel() for p in model.parameters())
     assert needs.gradients == 4 * parameters and needs.moments == pytest.approx(8 * parameters, rel=0.02)
     # Input and output of the norm, of GELU and of dropout are kept, and little else of that size.

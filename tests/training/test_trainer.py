@@ -24,7 +24,7 @@ from heedful.training.signals import StopSignals
 from heedful.training.trainer import Hooks, Trainer
 from heedful.training.training_config import TrainingConfig
 
-CONFIG = TrainingConfig(steps=30, learning_rate=1e-2, portions=2, log_every=4, checkpoint_every=7)
+CONFIG = TrainingConfig(steps=30, learning_rate=1e-2, accumulate=2, log_every=4, checkpoint_every=7)
 
 
 @pytest.fixture
@@ -292,12 +292,12 @@ def test_nan_is_skipped_and_counted_and_too_many_end_the_run(trainee: ModuleType
     def run(last: int) -> Trainer:
         calls = iter(range(1, 1000))
 
-        def objective(model: torch.nn.Module, portion: Any) -> Any:
+        def objective(model: torch.nn.Module, micro_batch: Any) -> Any:
             step = next(calls) - 1  # the first call is the look at memory
-            losses = trainee.objective(model, portion)
+            losses = trainee.objective(model, micro_batch)
             return {name: loss * float("nan") if 10 <= step <= last else loss for name, loss in losses.items()}
 
-        config = replace(CONFIG, portions=1, non_finite_limit=3)
+        config = replace(CONFIG, accumulate=1, non_finite_limit=3)
         return Trainer(trainee.Net(16, 0.2), objective, trainee.RandomRows(), config, tmp_path / str(last))
 
     few = run(11)

@@ -10,7 +10,7 @@ import click
 from heedful.atomic import atomic_file, check_free
 from heedful.cli.progress import counting_bar
 from heedful.cli.translate.file import one_line, tell_truncated
-from heedful.data.parallel import read_pairs
+from heedful.data.bitext.reading import read_pairs
 from heedful.decoding import Beam
 from heedful.inference.load import load_translator
 from heedful.inference.translator import Translator

@@ -33,7 +33,7 @@ def command(
     import sys
 
     from heedful.cli.progress import progress_bar
-    from heedful.data.parallel import read_pairs
+    from heedful.data.bitext.reading import read_pairs
     from heedful.inference.load import load_translator
     from heedful.inference.teacher_forced import PairScore
 

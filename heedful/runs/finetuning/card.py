@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from heedful.atomic import atomic_file
-from heedful.data.labelled import Dataset
+from heedful.data.labelled.dataset import Dataset
 from heedful.runs.finetuning.plan import Plan
 
 USE = """

@@ -8,7 +8,7 @@ from typing import Any
 
 from heedful.checkpoints.folder import ModelFolder, read_folder
 from heedful.config import to_mapping
-from heedful.data.labelled import Columns, Dataset
+from heedful.data.labelled.dataset import Columns, Dataset
 from heedful.errors import HeedfulError
 from heedful.inference.load import model_path
 from heedful.runs.finetuning.settings import FinetuningSettings

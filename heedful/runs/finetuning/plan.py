@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from heedful.data.labelled import Columns
+from heedful.data.labelled.dataset import Columns
 from heedful.errors import HeedfulError
 from heedful.runs.finetuning.material import TASK_FIELDS, columns_of
 from heedful.runs.finetuning.settings import FinetuningSettings
@@ -80,7 +80,7 @@ def training_of(settings: FinetuningSettings, steps: int, eval_every: int = 0) -
         learning_rate=rate if settings.learning_rate is None else settings.learning_rate,
         warmup=settings.warmup,
         weight_decay=settings.weight_decay,
-        portions=settings.portions,
+        accumulate=settings.accumulate,
         precision=resolved(settings.precision),
         seed=settings.seed,
         eps=1e-8,

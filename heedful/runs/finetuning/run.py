@@ -10,7 +10,7 @@ from torch import nn
 
 from heedful.checkpoints.task_folder import load_for_task, save_for_task, start_for_task
 from heedful.config import to_mapping
-from heedful.data.labelled import TextRow
+from heedful.data.labelled.dataset import TextRow
 from heedful.errors import HeedfulError
 from heedful.inference.workers import worker_pool
 from heedful.models.encoder import encoder_of
@@ -22,7 +22,7 @@ from heedful.runs.finetuning.material import Material, described
 from heedful.runs.finetuning.plan import Plan, batch_size_of, plan_of, training_of
 from heedful.runs.finetuning.settings import FinetuningSettings
 from heedful.runs.run import Ready, Run, Stage, carry_out, processes
-from heedful.tasks.finetuning import TaskObjective, features_of
+from heedful.tasks.finetuning import TaskObjective, frozen_features
 from heedful.tasks.items import ItemSource, Known
 from heedful.training.budget import TRIAL_STEPS
 from heedful.training.optimiser import RateScale, layerwise
@@ -86,7 +86,7 @@ def _known_states(
     model.eval()
     with worker_pool() as pool:
         how = (model.encoder, settings.features, settings.combine or "concat")
-        compute = partial(features_of, *how, mapper=pool.map)  # type: ignore[arg-type]
+        compute = partial(frozen_features, *how, mapper=pool.map)  # type: ignore[arg-type]
         known = compute(material.train_items)
         dev = compute(material.dev_items) if material.dev else None
     return known, dev
@@ -106,7 +106,7 @@ def _plan(
     stage: Stage,
 ) -> Plan:
     """The plan with its steps counted, by epochs or by a budget."""
-    per_epoch, stored = source.steps_in(1), stage.stored_plan(Plan)
+    per_epoch, stored = source.steps_in(1), stage.folder.stored_as(Plan)
     if settings.budget is None:
         steps = source.steps_in(settings.epochs)
     elif stored is not None and stored.budget == settings.budget:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from heedful.atomic import atomic_file
-from heedful.data.corpus import Corpus
+from heedful.data.corpus.corpus import Corpus
 from heedful.runs.pretraining.plan import Plan
 
 USE = """

@@ -1,4 +1,4 @@
-"""What a pretraining run is told about held-out documents at each evaluation: numbers, and hidden words filled in."""
+"""What a pretraining run is told about held-out documents at each evaluation: numbers, and masked words filled in."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from torch import nn
 
-from heedful.data.corpus import Corpus
-from heedful.data.examples import ExampleMaker
-from heedful.data.ngrams import NgramBaselines
-from heedful.data.source import held_out_portions
+from heedful.data.corpus.corpus import Corpus
+from heedful.data.corpus.examples import ExampleMaker
+from heedful.data.corpus.ngrams import NgramBaselines
+from heedful.data.corpus.source import held_out_micro_batches
 from heedful.inference.masked_lm import MaskedLm
 from heedful.inference.pseudo_perplexity import Score, score_sequences
 from heedful.models.encoder import encoder_of
@@ -56,13 +56,13 @@ class HeldOut(Judge[Judged]):
 
     def judge(self, model: nn.Module) -> Judged:
         """The numbers of both objectives, and the baselines."""
-        found = self.objective.evaluate(model, held_out_portions(self.maker, self.size, self.most))
+        found = self.objective.evaluate(model, held_out_micro_batches(self.maker, self.size, self.most))
         lm = MaskedLm(encoder_of(model), model.get_submodule("mlm"), self.tokenizer)
         pseudo = sum(score_sequences(lm, self.sentences), Score())
         return Judged({**found, "pseudo_perplexity": pseudo.perplexity, **self.baselines})
 
     def examples(self, model: nn.Module) -> list[dict[str, Any]]:
-        """A hidden word of each of a few held-out examples, and what the model takes it for."""
+        """A masked word of each of a few held-out examples, and what the model takes it for."""
         return self.objective.shown(model, self.maker.take(np.arange(min(EXAMPLES_SHOWN, self.most))), self.tokenizer)
 
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from heedful.config import from_mapping
-from heedful.data.corpus import Corpus
-from heedful.data.examples import ExampleMaker, Recipe
-from heedful.data.source import NumberedExamples, Phase, PretrainingSource
-from heedful.data.written import WrittenExamples
+from heedful.data.corpus.corpus import Corpus
+from heedful.data.corpus.examples import ExampleMaker, Recipe
+from heedful.data.corpus.source import NumberedExamples, Phase, PretrainingSource
+from heedful.data.corpus.written import WrittenExamples
 from heedful.errors import HeedfulError
 from heedful.models.encoder import EncoderConfig
 from heedful.runs.budget import Budget
@@ -113,7 +113,7 @@ def training_of(settings: PretrainingSettings, steps: int) -> TrainingConfig:
         warmup=settings.warmup,
         weight_decay=settings.weight_decay,
         clip=settings.clip,
-        portions=settings.portions,
+        accumulate=settings.accumulate,
         precision=resolved(settings.precision),
         seed=settings.seed,
         eval_every=settings.eval_every,

@@ -12,8 +12,8 @@ from heedful.checkpoints.encoder_folder import save_model
 from heedful.checkpoints.families import family_named
 from heedful.checkpoints.folder import read_folder
 from heedful.checkpoints.grown import grown_config, load_grown
-from heedful.data.corpus import Corpus
-from heedful.data.source import Phase, PretrainingSource
+from heedful.data.corpus.corpus import Corpus
+from heedful.data.corpus.source import Phase, PretrainingSource
 from heedful.errors import HeedfulError
 from heedful.models.encoder import EncoderConfig, check_room
 from heedful.runs.budget import parse_budget
@@ -106,7 +106,7 @@ def _steps(
     settings: PretrainingSettings, corpus: Corpus, model: nn.Module, objective: PretrainingObjective, stage: Stage
 ) -> Sequence[int]:
     """The steps of each phase; a run that is resumed keeps the ones it was started with."""
-    phases, stored = stretches(settings), stage.stored_plan(Plan)
+    phases, stored = stretches(settings), stage.folder.stored_as(Plan)
     shares = tuple(phase.share for phase in phases)
     if stored is not None and (stored.budget, stored.shares) == (settings.budget, shares):
         return stored.steps

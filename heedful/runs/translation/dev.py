@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from heedful.checkpoints.own_weights import averaged, weights_of
 from heedful.checkpoints.translation_folder import TranslationModel
-from heedful.data.bitext_source import portions_of
+from heedful.data.bitext.source import micro_batches_of
 from heedful.inference.workers import worker_pool
 from heedful.runs.judge import Judge
 from heedful.runs.translation.material import Material
@@ -43,14 +43,14 @@ class Dev(Judge[Judged]):
         self.pairs, self.target = material.dev, material.sides.target
         texts = [pair.source for pair in self.pairs]
         self.sources = [encoding.ids for encoding in material.sides.source.encode_batch(texts, limit, offsets=False)]
-        self.portions = list(portions_of(material.dev_encoded, plan.batch_size))
+        self.micro_batches = list(micro_batches_of(material.dev_encoded, plan.batch_size))
         self.scorer = Scorer([pair.target for pair in self.pairs], plan.bleu_tokenizer)
         self.symbols, self.limit, self.beam = Symbols.of(self.target), limit, plan.beam
 
     def judge(self, model: nn.Module) -> Judged:
         """The loss of a symbol, its perplexity, and BLEU and chrF of what the model says."""
         assert isinstance(model, TranslationModel)
-        loss = mean_loss(model, self.portions)
+        loss = mean_loss(model, self.micro_batches)
         with worker_pool() as pool:
             said = decode(model, self.sources, self.symbols, self.limit, self.beam, pool.map)
         translations = [self.target.decode(ids) for ids in said]

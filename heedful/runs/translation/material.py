@@ -8,9 +8,9 @@ from pathlib import Path
 
 from heedful.checkpoints.folder import ModelFolder, read_folder
 from heedful.checkpoints.translation_folder import check_frame
-from heedful.data.bitext import EncodedPairs, Limits, encode_pairs
-from heedful.data.labelled import Dataset
-from heedful.data.parallel import SentencePair, read_pairs
+from heedful.data.bitext.pairs import EncodedPairs, Limits, encode_pairs
+from heedful.data.bitext.reading import SentencePair, read_pairs
+from heedful.data.labelled.dataset import Dataset
 from heedful.data.tables import ending
 from heedful.errors import HeedfulError
 from heedful.inference.load import model_path
@@ -27,7 +27,7 @@ class Material:
     sides: Sides
     train: EncodedPairs
     dev: Sequence[SentencePair]
-    dev_encoded: EncodedPairs | None  # without those that are hopeless
+    dev_encoded: EncodedPairs | None  # without those that are unusable
     bert: ModelFolder | None
 
     @classmethod

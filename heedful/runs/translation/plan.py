@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from heedful.checkpoints.translation_folder import longest_text
-from heedful.data.bitext import Limits
+from heedful.data.bitext.pairs import Limits
 from heedful.errors import HeedfulError
 from heedful.models.seq2seq_config import Seq2SeqConfig
 from heedful.models.transformer import OF_THE_PAPER, TransformerConfig
@@ -100,7 +100,7 @@ def training_of(
         schedule=settings.schedule,
         weight_decay=settings.weight_decay,
         clip=settings.clip,
-        portions=settings.portions,
+        accumulate=settings.accumulate,
         precision=resolved(settings.precision),
         seed=settings.seed,
         eval_every=eval_every,

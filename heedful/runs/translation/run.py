@@ -6,7 +6,7 @@ from pathlib import Path
 
 from heedful.checkpoints.encoder_folder import load_encoder
 from heedful.checkpoints.translation_folder import TranslationModel, longest_text, save_translation
-from heedful.data.bitext_source import BitextSource
+from heedful.data.bitext.source import BitextSource
 from heedful.errors import HeedfulError
 from heedful.models.seq2seq import Seq2Seq, Seq2SeqConfig, initialise_seq2seq
 from heedful.models.transformer import Transformer, initialise_transformer
@@ -99,7 +99,7 @@ def _plan(
     settings: TranslationSettings, shape: Shape, model: TranslationModel, source: BitextSource, stage: Stage
 ) -> Plan:
     """The plan with its steps counted, by epochs or by a budget."""
-    per_epoch, stored = source.steps_in(1), stage.stored_plan(Plan)
+    per_epoch, stored = source.steps_in(1), stage.folder.stored_as(Plan)
     if settings.budget is None:
         steps = source.steps_in(settings.epochs)
     elif stored is not None and stored.budget == settings.budget:

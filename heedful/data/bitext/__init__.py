@@ -1,0 +1,1 @@
+"""Sentences and their translations: read, encoded, dealt out to training steps."""

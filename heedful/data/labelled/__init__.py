@@ -1,0 +1,1 @@
+"""Readers of labelled data, and what to know of it before training."""
