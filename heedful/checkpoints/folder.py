@@ -14,7 +14,7 @@ from heedful.checkpoints.folder_weights import open_weights, weight_notes
 from heedful.checkpoints.sentence_transformers import SentenceLayout, SentenceSettings, read_layout
 from heedful.checkpoints.tensorflow_folder import config_file, config_values
 from heedful.checkpoints.weights import WeightSource
-from heedful.errors import HeedfulError
+from heedful.errors import HeedfulError, no_such_model
 from heedful.models.encoder import EncoderConfig, check_room
 from heedful.text.tokenizer import Tokenizer
 
@@ -78,7 +78,7 @@ def read_folder(path: str | Path, force: bool = False) -> ModelFolder:
     """
     folder = Path(path)
     if not folder.is_dir():
-        raise HeedfulError("there is no such folder", where=folder, remedy="give a folder that holds a config.json")
+        raise no_such_model(path, CONFIG)
     layout = read_layout(folder)
     config, file = config_values(layout.encoder), config_file(layout.encoder) or layout.encoder
     family = family_of(config, file)

@@ -11,7 +11,7 @@ import tokenizers
 from tokenizers import normalizers
 
 from heedful.atomic import atomic_file
-from heedful.errors import HeedfulError
+from heedful.errors import HeedfulError, no_such_model
 from heedful.json_files import read_json
 from heedful.text.bert_pipeline import SPECIAL_TOKENS, wordpiece_tokenizer
 
@@ -43,8 +43,9 @@ def _tokenizer_file(path: Path) -> Path:
     for name in ("tokenizer.json", "vocab.txt"):
         if (path / name).is_file():
             return path / name
-    what = "no tokenizer.json and no vocab.txt here" if path.is_dir() else "no such file or folder"
-    raise HeedfulError(what, where=path, remedy=_REMEDY)
+    if not path.is_dir():
+        raise no_such_model(path, "a tokenizer.json or vocab.txt")
+    raise HeedfulError("no tokenizer.json and no vocab.txt here", where=path, remedy=_REMEDY)
 
 
 def _settings(folder: Path) -> dict[str, Any]:

@@ -29,7 +29,7 @@ Reader = Callable[[Path, Columns, bool], Dataset[Any]]
 READERS: Mapping[str, Reader] = {
     "classify": read_text_rows,
     "regress": read_text_rows,
-    "tag": lambda path, columns, labelled: read_tagged(path, labelled),
+    "tag": lambda path, columns, labelled: read_tagged(path, labelled, columns),
     "answer": lambda path, columns, labelled: read_questions(path, labelled),
     "choose": lambda path, columns, labelled: read_choices(path, labelled),
 }
