@@ -23,8 +23,8 @@ from torch import Tensor, nn
 from heedful.errors import HeedfulError
 from heedful.models.encoder import Encoder, EncoderConfig
 from heedful.nn.dropout import Dropout
-from heedful.nn.ragged import Layout, layout_of
-from heedful.nn.relative_attention import HIDDEN, RelativeAttention, Sight, distance_sinusoids
+from heedful.nn.permutation import sights
+from heedful.nn.relative_attention import RelativeAttention, Sight, distance_sinusoids
 from heedful.schema import Batch, Encoded, Group
 from heedful.text.frame import SummaryRow
 
@@ -299,74 +299,6 @@ class Xlnet(Encoder):
             kept = min([block.shape[1] for block in blocks] + ([self.config.mem_len] if self.config.mem_len else []))
             found.append(torch.cat([block[:, block.shape[1] - kept :] for block in blocks]))
         return tuple(found)
-
-
-def sights(
-    batch: Batch, past: int, order: Tensor | None, targets: Tensor | None
-) -> tuple[tuple[Sight, ...], tuple[Sight, ...]]:
-    """What content and queries see in each group of a batch after `past` states of memory; see `Xlnet.predictions`."""
-    one_segment = not bool(batch.segments.any())
-    counts = _targets_in(batch, targets) if targets is not None else []
-    longest = max(batch.lengths, default=0)
-    content, query = [], []
-    sequence = 0
-    for group in batch.groups:
-        rows = slice(group.start, group.start + group.count * group.length)
-        shape, first = (group.count, group.length), longest - group.length
-        turns = None if order is None else order[rows].view(shape)
-        segments = None if one_segment else batch.segments[rows].view(shape)
-        content.append(_content_sight(group, first, past, turns, segments))
-        if targets is not None and turns is not None:
-            mine = targets[(targets >= rows.start) & (targets < rows.stop)] - group.start
-            layout = layout_of(counts[sequence : sequence + group.count], targets.device)
-            query.append(_query_sight(group, first, past, turns, segments, mine, layout))
-        sequence += group.count
-    return tuple(content), tuple(query)
-
-
-def _content_sight(group: Group, first: int, past: int, turns: Tensor | None, segments: Tensor | None) -> Sight:
-    layout = Layout(group.count, group.length, None)
-    hidden = None
-    if turns is not None:
-        itself = torch.eye(group.length, dtype=torch.bool, device=turns.device)
-        hidden = _hiding(_earlier(turns, turns) | itself, past)
-    elsewhere = None if segments is None else _elsewhere(segments, segments, past)
-    return Sight(layout, group.length, first, None, hidden, elsewhere)
-
-
-def _query_sight(
-    group: Group, first: int, past: int, turns: Tensor, segments: Tensor | None, targets: Tensor, layout: Layout
-) -> Sight:
-    places = layout.pad(targets % group.length)  # in the cells that are left over the first token asks, for nobody
-    visible = _earlier(turns.gather(1, places), turns)
-    seeing = None
-    if not past and not bool(visible.any(-1).all()):
-        seeing = visible.any(-1, keepdim=True).float()
-    elsewhere = None if segments is None else _elsewhere(segments.gather(1, places), segments, past)
-    return Sight(layout, group.length, first, places, _hiding(visible, past), elsewhere, seeing)
-
-
-def _earlier(asking: Tensor, turns: Tensor) -> Tensor:
-    """Which tokens had their turn before: (b, Q) and (b, T) -> (b, Q, T)."""
-    return turns[:, None, :] < asking.clamp(min=0)[:, :, None]
-
-
-def _hiding(visible: Tensor, past: int) -> Tensor:
-    """0 for what is visible, memory included, and HIDDEN for the rest, (b, Q, past + T)."""
-    hidden = torch.zeros(visible.shape, device=visible.device).masked_fill_(~visible, HIDDEN)
-    return F.pad(hidden, (past, 0))
-
-
-def _elsewhere(asking: Tensor, segments: Tensor, past: int) -> Tensor:
-    """1 for keys of another segment than the query's; the memory is in segment 0, (b, Q, past + T)."""
-    return (asking[:, :, None] != F.pad(segments, (past, 0))[:, None, :]).float()
-
-
-def _targets_in(batch: Batch, targets: Tensor) -> list[int]:
-    """How many of the targets each sequence has."""
-    ends = torch.tensor(batch.lengths, device=targets.device).cumsum(0)
-    counts: list[int] = torch.bincount(torch.bucketize(targets, ends, right=True), minlength=len(ends)).tolist()
-    return counts
 
 
 class LmHead(nn.Module):

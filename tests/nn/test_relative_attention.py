@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from heedful.data.batching import flat_batch
-from heedful.models.xlnet import sights
+from heedful.nn.permutation import sights
 from heedful.nn.relative_attention import RelativeAttention, distance_sinusoids
 
 WIDTH, HEADS = 8, 2
