@@ -20,7 +20,7 @@ def sights(
 ) -> tuple[tuple[Sight, ...], tuple[Sight, ...]]:
     """What content and queries see in each group of a batch after `past` states of memory.
 
-    `order` (N,) are the turns of the tokens, -1 for those that all see; `targets` (M,) the flat places that have a query.
+    `order` (N,) are the turns of the tokens, -1 for those that all see; `targets` (M,) the places that have a query.
     """
     one_segment = not bool(batch.segments.any())
     counts = _targets_in(batch, targets) if targets is not None else []
