@@ -121,7 +121,9 @@ class _Run:
             self.model, trainer.objective, self.optimiser, self.config, world, self.clock, prefetch.fill
         )
         self.state = TrainerState(accumulate=self.config.accumulate)
-        self.keeper = Keeper(self.folder, self.model, self.optimiser, world, lambda text: self._emit(Note(text)))
+        self.keeper = Keeper(
+            self.folder, self.model, self.optimiser, world, lambda text: self._emit(Note(text)), self.stepper.carried
+        )
         self.journal: Journal | None = None
         self.pace: deque[tuple[float, int]] = deque(maxlen=50)  # moments and the tokens seen by then
 
@@ -173,6 +175,8 @@ class _Run:
 
     def _halve(self) -> None:
         self.state.accumulate *= 2
+        if self.stepper.carried is not None:  # lanes change hands
+            self.stepper.carried.share(self.world.sum_tensors)
         self._note(
             f"step {self.state.step + 1} does not fit into memory: micro-batches of half the size from here on, "
             f"{self.state.accumulate} for each batch; the batch stays the same",
