@@ -102,6 +102,11 @@ class Stepper:
         self._clock.lap("optimiser")
         return Taken(totals, sums, norm, rate, finite)
 
+    def share_carried(self) -> None:
+        """Let every process have all that the objective carries on."""
+        if self.carried is not None:
+            self.carried.share(self._world.sum_tensors)
+
     def _add_up(self, micro_batches: Sequence[Any], stop: bool) -> Totals:
         if not micro_batches:
             raise HeedfulError(

@@ -32,7 +32,7 @@ from heedful.training.prefetch import Prefetch
 from heedful.training.processor import arithmetic_of
 from heedful.training.run_folder import RunFolder
 from heedful.training.signals import BrokenOff, StopSignals
-from heedful.training.state import LossWindow, TrainerState
+from heedful.training.state import LossWindow, TrainerState, score_named
 from heedful.training.step import OutOfMemory, Stepper, Taken, on_device
 from heedful.training.timing import Clock
 from heedful.training.training_config import TrainingConfig
@@ -170,8 +170,7 @@ class _Run:
 
     def _halve(self) -> None:
         self.state.accumulate *= 2
-        if self.stepper.carried is not None:  # lanes change hands
-            self.stepper.carried.share(self.world.sum_tensors)
+        self.stepper.share_carried()  # lanes change hands
         self._note(
             f"step {self.state.step + 1} does not fit into memory: micro-batches of half the size from here on, "
             f"{self.state.accumulate} for each batch; the batch stays the same",
@@ -258,7 +257,7 @@ class _Run:
         """Count an evaluation; gives whether it is the best so far."""
         self.state.evaluated = self.state.step
         decides, upwards = self.config.best, self.config.higher_is_better
-        return decides is not None and self.state.judge(_named(metrics, decides), upwards)
+        return decides is not None and self.state.judge(score_named(decides, metrics), upwards)
 
     def _unless_stopped(self, call: Callable[[], T]) -> T | None:
         """What comes of a call that changes nothing in the model, None if a signal broke it off."""
@@ -376,9 +375,3 @@ class _Run:
     def _emit(self, event: Event) -> None:
         if self.world.rank == 0 and self.hooks.on_event is not None:
             self.hooks.on_event(event)
-
-
-def _named(metrics: Mapping[str, float], name: str) -> float:
-    if name not in metrics:
-        raise HeedfulError(f"the evaluation has no number {name!r}", remedy=f"choose `best` from {', '.join(metrics)}")
-    return metrics[name]
