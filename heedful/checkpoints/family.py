@@ -39,6 +39,7 @@ class Family(Generic[C]):
     read_spiece: Callable[[Path], Tokenizer] | None = None
     # Hugging Face's classes by what they are for: the "Model" alone, "PreTraining", "TokenClassification" …
     classes: Mapping[str, str] = field(default_factory=dict)
+    aliases: tuple[str, ...] = ()  # what else it may be called where a user names a family
     class_prefix: str | None = None  # of folders that were written before config.json had a model_type
     sized: Callable[[str, int], C] | None = None  # the config of a named size for so many pieces
     # Pretraining: the model, which has its encoder as `encoder`, and the names of what it can be trained on.
