@@ -5,11 +5,7 @@ from __future__ import annotations
 import click
 
 from heedful.cli.run_options import RunCommand
-<<<<<<< HEAD
-from heedful.cli.shared_options import encoding_option, force_option
-=======
-from heedful.cli.shared_options import force_option, overwrite_option
->>>>>>> main
+from heedful.cli.shared_options import encoding_option, force_option, overwrite_option
 
 
 @click.command(cls=RunCommand)
@@ -27,9 +23,7 @@ from heedful.cli.shared_options import force_option, overwrite_option
 @click.option(
     "--rounds", type=click.IntRange(min=0), default=500, show_default=True, help="Of the bootstrap; 0 for no intervals."
 )
-<<<<<<< HEAD
 @encoding_option
-=======
 @click.option(
     "--errors",
     type=click.Path(dir_okay=False),
@@ -37,7 +31,6 @@ from heedful.cli.shared_options import force_option, overwrite_option
     help="Write every wrong answer to this .csv, .tsv or .jsonl, with its place, text, label and probability.",
 )
 @overwrite_option
->>>>>>> main
 @force_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(
