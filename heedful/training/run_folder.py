@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
+from heedful.atomic import make_folder
 from heedful.config import from_mapping, read_toml_values, toml_values, write_toml_values
 from heedful.errors import HeedfulError
 from heedful.file_lock import try_lock
@@ -84,7 +85,7 @@ class RunFolder:
 
     def _take_lock(self) -> None:
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
+            make_folder(self.path)
             self._lock = (self.path / ".lock").open("a+", encoding="ascii")
         except OSError as error:
             raise HeedfulError(
