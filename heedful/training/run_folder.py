@@ -35,6 +35,7 @@ class RunFolder:
         self.model = self.path / "model"
         self.checkpoints = Checkpoints(self.path / "checkpoints")
         self._lock: IO[str] | None = None
+        self._claimed: Any = None
 
     def holds_run(self) -> bool:
         """Whether a run was ever started here; settings that somebody has written down are not yet one."""
@@ -69,19 +70,32 @@ class RunFolder:
     def claim(self, config: Any, resume: bool) -> None:
         """Take the folder for this process: an old run is gone on with, or refused without `resume`."""
         self._take_lock()
+        self._claimed = config
         self.check_resumable(resume)
         if self.holds_run():
             self._check_same(config)
         else:
-            told = {SETTINGS: dict(self.settings)} if self.settings else {}
-            write_toml_values({**toml_values(config), **told}, self.config)
+            self._write_config(config)
         self.checkpoints.sweep()
+
+    def put_back(self) -> bool:
+        """Make the folder anew if somebody has removed it under the process that claimed it; gives whether that was so."""
+        if self.config.exists():
+            return False
+        self.release()
+        self._take_lock()
+        self._write_config(self._claimed)
+        return True
 
     def release(self) -> None:
         """Let other processes have the folder."""
         if self._lock is not None:
             self._lock.close()
             self._lock = None
+
+    def _write_config(self, config: Any) -> None:
+        told = {SETTINGS: dict(self.settings)} if self.settings else {}
+        write_toml_values({**toml_values(config), **told}, self.config)
 
     def _take_lock(self) -> None:
         try:
