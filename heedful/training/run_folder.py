@@ -79,7 +79,7 @@ class RunFolder:
         self.checkpoints.sweep()
 
     def put_back(self) -> bool:
-        """Make the folder anew if somebody has removed it under the process that claimed it; gives whether that was so."""
+        """Make the folder anew if somebody removed it under the process that claimed it; gives whether that was so."""
         if self.config.exists():
             return False
         self.release()
