@@ -50,7 +50,7 @@ from heedful.training.run_folder import RunFolder
 from heedful.training.training_config import TrainingConfig
 
 HANGING = 20  # seconds after which a reading counts as hanging
-ODD = (
+ODD: tuple[Any, ...] = (
     None,
     True,
     -1,
@@ -214,7 +214,7 @@ def material(folder: Path) -> None:
     save_model(model, folder / "model", words)
     text = folder / "text.txt"
     text.write_text("the dog. the cat.\nbeing in 北京.\n\nthe end.\nit is.\n" * 20, encoding="utf-8")
-    build_corpus([text], folder / "corpus", words, TokenSettings(), ReadingSettings())
+    build_corpus([str(text)], folder / "corpus", words, TokenSettings(), ReadingSettings())
     (folder / "run").mkdir()
     write_toml(TrainingConfig(steps=3), folder / "run" / "config.toml")
 

@@ -78,7 +78,7 @@ class Recorder:
 
         originals = {name: getattr(os, name) for name in ("unlink", "rmdir")}
         kinds = {"mkdir": "make folder", "replace": "move", "rename": "move", "unlink": "remove", "rmdir": "remove"}
-        patches = {name: self._noted(name, kind) for name, kind in kinds.items()}
+        patches: dict[str, Any] = {name: self._noted(name, kind) for name, kind in kinds.items()}
         with mock.patch.multiple(os, fsync=synced, **patches), mock.patch.object(shutil, "rmtree", removed):
             yield
 
