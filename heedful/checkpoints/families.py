@@ -30,6 +30,9 @@ def family_named(model_type: str, where: object = None) -> Family[Any]:
     """The family of a model type."""
     if model_type in _known:
         return _known[model_type]
+    for family in _known.values():
+        if model_type in family.aliases:
+            return family
     others = entry_points(group="heedful.families")
     for entry in others:
         if entry.name == model_type:

@@ -144,7 +144,9 @@ def _write_examples(corpus: Corpus, options: dict[str, Any], workers: int) -> No
     from heedful.data.corpus.examples import Recipe
     from heedful.data.corpus.written import write_examples
 
-    recipe = Recipe(options["length"], options["pairs"], masking=options["masking"], seed=options["seed"])
+    recipe = Recipe(
+        max_length=options["length"], pairs=options["pairs"], masking=options["masking"], seed=options["seed"]
+    )
     with _progress() as progress:
         task = progress.add_task("writing examples", total=None, done="")
         total = 0
