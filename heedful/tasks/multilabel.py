@@ -153,9 +153,9 @@ class MultiLabel(TextTask):
         """Each label by itself."""
         by_label = self._by_label(examples, predictions)
         known = {label: label if label in self.labels else f"{label} (not in training)" for label in by_label}
-        rows = [tuple(LabelScores.of(known[label], *counts)) for label, counts in by_label.items()]
+        scores = [LabelScores.of(known[label], *counts) for label, counts in by_label.items()]
         title = f"by label, given from a probability of {self.threshold:.3g} on"
-        return (Detail(title, ("label", "precision", "recall", "f1", "examples"), rows),)
+        return (Detail(title, ("label", "precision", "recall", "f1", "examples"), [tuple(one) for one in scores]),)
 
 
 def best_threshold(shares: NDArray[np.float64], truth: NDArray[np.bool_]) -> float:
