@@ -15,9 +15,10 @@ from typing import Any
 
 from heedful.checkpoints.bert_family import BERT
 from heedful.checkpoints.family import Family
+from heedful.checkpoints.roberta_family import ROBERTA, XLM_ROBERTA
 from heedful.errors import HeedfulError
 
-_known: dict[str, Family[Any]] = {family.model_type: family for family in (BERT,)}
+_known: dict[str, Family[Any]] = {family.model_type: family for family in (BERT, ROBERTA, XLM_ROBERTA)}
 
 
 def register_family(family: Family[Any]) -> None:

@@ -98,7 +98,7 @@ def save_for_task(
     named = None if architecture is None else family.classes.get(architecture)
     kept = with_pieces(foreign, tokenizer, config.vocab_size)
     values = task_config_json(config, named, labels, kept, classifies=architecture == CLASSIFIER)
-    tensors = take_apart(model, family.names)
+    tensors = take_apart(model, family.names, of_class=architecture)
     with new_folder(path, tokenizer, config.vocab_size, overwrite) as folder:
         write_json(folder / CONFIG, values)
         write_json(folder / TASK, dict(task))
