@@ -11,7 +11,6 @@ from heedful.checkpoints.family import Family, between_cls_and_sep
 from heedful.models.bert import BertConfig, BertForPretraining, initialise, sized
 from heedful.models.bert_layers import MlmHead
 
-
 # Keys that would change what a model built as BERT computes, and the one value of each that is computed here.
 ENCODER_ONLY: Mapping[str, Any] = {
     "position_embedding_type": "absolute",

@@ -117,9 +117,7 @@ def unfilled(build: Callable[[], M], config: object) -> M:
         raise HeedfulError(what, where=config, remedy="fix the numbers in config.json") from error
 
 
-def take_apart(
-    model: nn.Module, table: NameTable, prefix: str = "", of_class: str | None = None
-) -> dict[str, Tensor]:
+def take_apart(model: nn.Module, table: NameTable, prefix: str = "", of_class: str | None = None) -> dict[str, Tensor]:
     """The parameters of a model in fp32 under their names on disk, which may be those `of_class`."""
     tensors: dict[str, Tensor] = {}
     in_class = table.in_classes.get(of_class or "", {})

@@ -114,14 +114,10 @@ class MultiHeadSelfAttention(nn.Module):
         mixed = blocks[0] if len(blocks) == 1 else torch.cat(blocks)
         return self.out(mixed if rows is None else mixed[rows])  # type: ignore[no-any-return]
 
-    def weights(
-        self, x: Tensor, groups: Sequence[Group], places: Sequence[Places] | None = None
-    ) -> tuple[Tensor, ...]:
+    def weights(self, x: Tensor, groups: Sequence[Group], places: Sequence[Places] | None = None) -> tuple[Tensor, ...]:
         """The attention map of every sequence, (H, T, T) each, by the written-out formula."""
         blocks = (
-            attention_weights(
-                query, key, causal_visible(query.shape[-2]).to(x.device) if self.causal else visible
-            )
+            attention_weights(query, key, causal_visible(query.shape[-2]).to(x.device) if self.causal else visible)
             for query, key, _, visible in self._heads_of(self.qkv(x), groups, places)
         )
         return tuple(one for block in blocks for one in block.unbind(0))

@@ -210,9 +210,7 @@ def test_heads_both_ways(case: Case, name: str, tmp_path: Path) -> None:
     assert_same_logits(ours, theirs, case, name)
     labels = LABELS if "labels" in task else ()
     stirred(ours)
-    save_for_task(
-        ours, tmp_path / "ours", None, task=task, architecture=kind, labels=labels, foreign=folder.config
-    )
+    save_for_task(ours, tmp_path / "ours", None, task=task, architecture=kind, labels=labels, foreign=folder.config)
     there, info = getattr(transformers, f"{case.prefix}For{kind}").from_pretrained(
         tmp_path / "ours", output_loading_info=True
     )
