@@ -1,17 +1,17 @@
 """How the names of our parameters and the names on disk belong together, for any model.
 
-A table lists modules: ours on the left, theirs on the right; `{i}` stands for a number, the same numbers in the same order on both sides. The last word of a name
-(`weight` or `bias`) is the same on both sides. Where several modules of theirs make one of ours, their rows lie one
-below the other. Of parts that only we have it lists the beginnings alone, and all that follows is the same on both
-sides. One table serves both ways: it names the tensors to join when a parameter is read, and those to cut it into when
-it is written.
+A table lists modules: ours on the left, theirs on the right; `{i}` stands for a number, the same numbers in the same
+order on both sides. The last word of a name (`weight` or `bias`) is the same too. Where several modules of theirs make
+one of ours, their rows lie one below the other. Of parts that only we have it lists the beginnings alone, and all that
+follows is the same on both sides. One table serves both ways: it names the tensors to join when a parameter is read,
+and those to cut it into when it is written.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from heedful.errors import HeedfulError
 
@@ -35,6 +35,10 @@ class NameTable:
     left_out: str = ""  # what names on disk lose where there is nothing beside the encoder
     # What some classes of Hugging Face call modules otherwise than this table: kind of class -> the table's -> theirs.
     in_classes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+    def with_modules(self, modules: Mapping[str, tuple[str, ...]]) -> NameTable:
+        """This table with more modules."""
+        return replace(self, modules={**self.modules, **modules})
 
     def on_disk(self, parameter: str) -> tuple[str, ...]:
         """The tensors on disk that make up a parameter of ours."""

@@ -172,12 +172,11 @@ class BertLayer(nn.Module):
 class BertStack(Encoder):
     """Embeddings and layers, and perhaps a pooler; ignores memory: every batch stands for itself."""
 
-    config: BertShape
     pooler_activation: ClassVar[str] = "tanh"
 
     def __init__(self, config: BertShape, pooler: bool = True) -> None:
         super().__init__()
-        self.config = config
+        self.config: EncoderConfig = config
         self.embeddings = self.embeddings_of(config)
         self.layers = nn.ModuleList(self.layer_of(config) for _ in range(config.stored_layers))
         self.pooler: nn.Module | None = nn.Linear(config.width, config.width) if pooler else None

@@ -63,6 +63,27 @@ class Case:
 CASES = {
     "roberta": Case("Roberta", SHAPE | {"type_vocab_size": 1}, segments=None),
     "xlm-roberta": Case("XLMRoberta", SHAPE | {"type_vocab_size": 1, "layer_norm_eps": 1e-5}, segments=None),
+    "ernie": Case("Ernie", SHAPE | {"use_task_id": True, "hidden_act": "relu"}, mlm="PreTraining"),
+    "ernie without tasks": Case("Ernie", SHAPE, mlm="PreTraining"),
+    "electra": Case("Electra", SHAPE | {"embedding_size": 12}),
+    "electra of one width": Case("Electra", SHAPE | {"embedding_size": 24}),
+    "albert": Case("Albert", SHAPE | {"embedding_size": 12}, mlm="PreTraining"),
+    "albert of two groups": Case(
+        "Albert", SHAPE | {"embedding_size": 24, "num_hidden_groups": 2, "num_hidden_layers": 5}, mlm="PreTraining"
+    ),
+    "mpnet": Case("MPNet", SHAPE, segments=None),
+    "distilbert": Case(
+        "DistilBert",
+        {
+            "vocab_size": 130,
+            "dim": 24,
+            "n_layers": 3,
+            "n_heads": 3,
+            "hidden_dim": 40,
+            "max_position_embeddings": 66,
+        },
+        segments=None,
+    ),
 }
 HEADS: dict[str, tuple[str, Callable[[Encoder], nn.Module], dict[str, Any], bool]] = {
     "classify": (
