@@ -40,7 +40,7 @@ def command() -> None:
 )
 @click.option("--drop-headings", is_flag=True, help="Leave out lines that look like bare headings.")
 @click.option("--deduplicate", is_flag=True, help="Leave out repeated documents; needs about 80 bytes a document.")
-@click.option("--words", is_flag=True, help="Find word boundaries, for whole-word masking (Chinese: jieba).")
+@click.option("--words", is_flag=True, help="Keep words, for word masking, word2vec, ELMo (zh: jieba).")
 @click.option("--lexicon", metavar="FILE", help="Phrases and names, one a line, to be masked whole.")
 @click.option("--held-out", type=click.FloatRange(0, 0.5), default=0.01, show_default=True, help="Share held out.")
 @click.option("--held-out-file", multiple=True, metavar="FILE", help="Hold these documents out instead of a share.")
@@ -133,6 +133,8 @@ def _report(corpus: Corpus) -> None:
     dropped = f", {read['duplicates']} repeated ones dropped" if corpus.manifest["settings"]["deduplicate"] else ""
     click.echo(f"{corpus.folder}: {read['documents']} documents read{dropped}")
     click.echo(f"  to train on: {corpus.train.tokens} tokens in {corpus.train.documents} documents")
+    if words := sum(entry.get("words", 0) for entry in corpus.manifest["shards"]["train"]):
+        click.echo(f"  words:       {words}")
     click.echo(f"  held out:    {corpus.held_out.tokens} tokens in {corpus.held_out.documents} documents")
     if not corpus.held_out.documents:
         click.echo("  note: nothing is held out, so pretraining cannot be evaluated; see --held-out", err=True)
@@ -142,7 +144,9 @@ def _write_examples(corpus: Corpus, options: dict[str, Any], workers: int) -> No
     from heedful.data.corpus.examples import Recipe
     from heedful.data.corpus.written import write_examples
 
-    recipe = Recipe(options["length"], options["pairs"], masking=options["masking"], seed=options["seed"])
+    recipe = Recipe(
+        max_length=options["length"], pairs=options["pairs"], masking=options["masking"], seed=options["seed"]
+    )
     with _progress() as progress:
         task = progress.add_task("writing examples", total=None, done="")
         total = 0

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from heedful.cli.run_options import RunCommand
 from heedful.cli.shared_options import force_option, overwrite_option, text_option
 from heedful.errors import HeedfulError
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from heedful.inference.embed_file import EmbedProgress
 
 
-@click.command()
+@click.command(cls=RunCommand)
 @click.argument("model", type=click.Path())
 @click.argument("input", type=click.Path(allow_dash=True))
 @click.option("-o", "--output", required=True, type=click.Path(dir_okay=False), help="The file to write.")

@@ -25,14 +25,14 @@ from heedful.training.events import Evaluated, Event, Note, Outcome, Progress
 from heedful.training.free_memory import available
 from heedful.training.journal import Journal, evaluation_at
 from heedful.training.keeper import Keeper
-from heedful.training.memory import estimate, is_out_of_memory, megabytes
+from heedful.training.memory import estimate, is_out_of_memory
 from heedful.training.optimiser import Optimiser, RateScale
 from heedful.training.precision import resume_remark
 from heedful.training.prefetch import Prefetch
 from heedful.training.processor import arithmetic_of
 from heedful.training.run_folder import RunFolder
 from heedful.training.signals import BrokenOff, StopSignals
-from heedful.training.state import LossWindow, TrainerState
+from heedful.training.state import LossWindow, TrainerState, score_named
 from heedful.training.step import OutOfMemory, Stepper, Taken, on_device
 from heedful.training.timing import Clock
 from heedful.training.training_config import TrainingConfig
@@ -109,19 +109,16 @@ class _Run:
     def __init__(self, trainer: Trainer, world: World, signals: StopSignals, prefetch: Prefetch) -> None:
         self.model = trainer.model.to(world.device)  # before the optimiser, whose state lies beside the parameters
         self.config, self.folder, self.hooks = trainer.config, trainer.folder, trainer.hooks
-        self.trainer, self.world, self.signals, self.prefetch, self.clock = (
-            trainer,
-            world,
-            signals,
-            prefetch,
-            trainer.clock,
-        )
+        self.trainer, self.world, self.signals = trainer, world, signals
+        self.prefetch, self.clock = prefetch, trainer.clock
         self.optimiser = Optimiser(self.model, self.config, self.hooks.rate_scale)
         self.stepper = Stepper(
             self.model, trainer.objective, self.optimiser, self.config, world, self.clock, prefetch.fill
         )
         self.state = TrainerState(accumulate=self.config.accumulate)
-        self.keeper = Keeper(self.folder, self.model, self.optimiser, world, lambda text: self._emit(Note(text)))
+        self.keeper = Keeper(
+            self.folder, self.model, self.optimiser, world, lambda text: self._emit(Note(text)), self.stepper.carried
+        )
         self.journal: Journal | None = None
         self.pace: deque[tuple[float, int]] = deque(maxlen=50)  # moments and the tokens seen by then
 
@@ -173,6 +170,7 @@ class _Run:
 
     def _halve(self) -> None:
         self.state.accumulate *= 2
+        self.stepper.share_carried()  # lanes change hands
         self._note(
             f"step {self.state.step + 1} does not fit into memory: micro-batches of half the size from here on, "
             f"{self.state.accumulate} for each batch; the batch stays the same",
@@ -198,8 +196,7 @@ class _Run:
         (then, before), (now, tokens) = self.pace[0], self.pace[-1]
         speed = (tokens - before) / (now - then)
         left = (now - then) / (len(self.pace) - 1) * (steps - state.step)
-        totals = taken.totals
-        padding = totals.padding / max(totals.tokens + totals.padding, 1)
+        padding = taken.totals.padding / max(taken.totals.tokens + taken.totals.padding, 1)
         rate, norm = taken.learning_rate, taken.gradient_norm
         self._emit(Progress(state.step, steps, taken.losses, rate, norm, speed, padding, left))
         if not taken.finite:
@@ -260,7 +257,7 @@ class _Run:
         """Count an evaluation; gives whether it is the best so far."""
         self.state.evaluated = self.state.step
         decides, upwards = self.config.best, self.config.higher_is_better
-        return decides is not None and self.state.judge(_named(metrics, decides), upwards)
+        return decides is not None and self.state.judge(score_named(decides, metrics), upwards)
 
     def _unless_stopped(self, call: Callable[[], T]) -> T | None:
         """What comes of a call that changes nothing in the model, None if a signal broke it off."""
@@ -316,11 +313,7 @@ class _Run:
             micro_batch = self.trainer.source.step(number, self.world.rank, self.world.size, accumulate)[0]
             objective = on_device(self.trainer.objective, self.config.precision, self.world.device)
             needs = estimate(self.model, self.optimiser, objective, micro_batch)
-            free = available(self.world.device)
-            short = needs.activations is None or (free is not None and needs.gradients + needs.activations > free)
-            there = "how much is free is not known" if free is None else f"{megabytes(free)} are free"
-            warning = ", which may be too little" if short else ""
-            self._emit(Note(f"memory: {needs}; {there}{warning}"))
+            self._emit(Note(needs.beside(available(self.world.device))))
 
     def _keep_what_is_done(self) -> None:
         """Write a checkpoint of the last whole step, unless weights were just being moved or other processes wait."""
@@ -382,9 +375,3 @@ class _Run:
     def _emit(self, event: Event) -> None:
         if self.world.rank == 0 and self.hooks.on_event is not None:
             self.hooks.on_event(event)
-
-
-def _named(metrics: Mapping[str, float], name: str) -> float:
-    if name not in metrics:
-        raise HeedfulError(f"the evaluation has no number {name!r}", remedy=f"choose `best` from {', '.join(metrics)}")
-    return metrics[name]
