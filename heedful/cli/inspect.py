@@ -24,7 +24,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option("--dev", type=_FILE, metavar="FILE", help="Also look at this one, and for what leaks from FILES into it.")
 @click.option(
     "--task",
-    type=click.Choice(["classify", "regress", "tag", "answer", "choose"]),
+    type=click.Choice(["classify", "multilabel", "regress", "tag", "answer", "choose"]),
     help="What it is for.  [default: as the file looks]",
 )
 @click.option("--model", metavar="DIR", help="Count the tokens of this model or tokenizer.")
@@ -56,6 +56,7 @@ def command(
       heedful inspect train.tsv --dev dev.tsv
       heedful inspect train.tsv --dev dev.tsv --model MODEL
       heedful inspect reviews.csv --text body --label stars --task regress
+      heedful inspect comments.csv --task multilabel --label toxic,insult,threat
       heedful inspect train.conll train.json choices.jsonl --json
     """
     from heedful.data.labelled.dataset import Columns

@@ -36,6 +36,7 @@ class Columns:
     text: str | None = None
     pair: str | None = None
     label: str | None = None
+    separator: str | None = None  # what parts several labels in one cell; None finds it
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,18 @@ class TextRow:
     def truth(self) -> str:
         """The label, for a reader."""
         return self.label or ""
+
+
+@dataclass(frozen=True)
+class MultiLabelRow(TextRow):
+    """A text or a pair of texts with any number of labels; None where nobody has said which."""
+
+    labels: tuple[str, ...] | None = None
+
+    @property
+    def truth(self) -> str:
+        """The labels, for a reader."""
+        return " | ".join(self.labels or ()) or "(no label)"
 
 
 @dataclass(frozen=True)
