@@ -10,6 +10,7 @@ In JSON lines the label may also be a list. Several columns are named with comma
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 
 from heedful.data.labelled.dataset import PLACES, Columns, Dataset, MultiLabelRow, Remark
@@ -29,14 +30,14 @@ Given = str | tuple[str, ...]
 
 def read_multi_label_rows(path: DataSource, columns: Columns, labelled: bool = True) -> Dataset[MultiLabelRow]:
     """The rows of a table or of JSON lines; without `labelled`, labels are not looked at."""
-    table = text_table(path, columns, labelled)
+    table = text_table(path, columns, labelled, patient=True)
     found = find_columns(table, columns, labelled=False)
     names = _label_columns(table, columns.label) if labelled else []
     if shared := {found.text, found.pair} & set(names):
         what = f"the column {shared.pop()!r} cannot be both a text and a label"
         raise HeedfulError(what, where=f"{table.path}:1", remedy="name another with --text, --pair or --label")
     assert found.text is not None
-    rows: list[tuple[Row, Given | None]] = [(row, _given(row, names) if names else None) for row in table.rows]
+    rows = list(table.oddities.each(table.rows, lambda row: _with_labels(row, found, names)))
     separator = columns.separator or _separator(given for _, given in rows)
     examples = [
         MultiLabelRow(
@@ -47,9 +48,10 @@ def read_multi_label_rows(path: DataSource, columns: Columns, labelled: bool = T
         )
         for row, given in rows
     ]
-    if not examples:
+    if not examples and not table.oddities.bad:
         raise HeedfulError("there are no rows", where=path, remedy="give rows with a text")
-    return Dataset(examples, (*table.oddities.remarks, *_told(examples, rows, separator)))
+    read = table.oddities.dataset(examples)
+    return replace(read, remarks=(*read.remarks, *_told(examples, rows, separator)))
 
 
 def _label_columns(table: Table, asked: str | None) -> list[str]:
@@ -63,6 +65,13 @@ def _label_columns(table: Table, asked: str | None) -> list[str]:
     if asked.lower() in lower:
         return [column_named(asked, table, "label")]
     return [column_named(name.strip(), table, "label") for name in asked.split(",")]
+
+
+def _with_labels(row: Row, columns: Columns, names: Sequence[str]) -> tuple[Row, Given | None]:
+    """A row whose texts are texts, and what it says of its labels."""
+    for column in filter(None, (columns.text, columns.pair)):
+        text_under(column, row)
+    return row, _given(row, names) if names else None
 
 
 def _given(row: Row, names: Sequence[str]) -> Given:

@@ -8,9 +8,10 @@ from typing import Any
 
 from heedful.checkpoints.folder import ModelFolder, read_folder
 from heedful.config import to_mapping
-from heedful.data.labelled.dataset import Columns, Dataset
+from heedful.data.labelled.dataset import Dataset
 from heedful.errors import HeedfulError
 from heedful.inference.load import model_path
+from heedful.runs.finetuning.data import LabelledData
 from heedful.runs.finetuning.settings import FinetuningSettings
 from heedful.tasks.registry import task_named, task_of
 from heedful.tasks.task import Item, Task
@@ -18,6 +19,7 @@ from heedful.text.tokenizer import Tokenizer
 
 # The settings that are fields of a task, where the task has such a field.
 TASK_FIELDS = ("max_length", "stride", "head", "features", "combine", "lstm_width", "lstm_layers", "balance", "pooling")
+UNKNOWN_SHARE = 0.01  # of the pieces, from which on it is told
 
 
 @dataclass(frozen=True)
@@ -37,16 +39,14 @@ class Material:
         """Read and check all of it."""
         folder = read_folder(model_path(settings.model), settings.force)
         tokenizer = folder.require_tokenizer()
-        kind, columns = task_named(settings.task_name), columns_of(settings)
-        train = kind.read_data(settings.train, columns)
-        if settings.limit:
-            train = replace(train, examples=train.examples[: settings.limit])
+        kind = task_named(settings.task_name)
+        data = LabelledData.of(settings, kind)
+        train, dev = data.train, data.dev
         task = kind.fit(train.examples, **_task_fields(settings, {field.name for field in fields(kind)}))
         # A model folder's task is checked when it is read: this one must pass too, before it is trained for hours.
         task = task_of(described(task), "settings")
         what, remedy = f"windows of {task.max_length} tokens are", "use a lower `max_length`"
         folder.check_room(what, task.max_length, remedy=remedy)
-        dev = kind.read_data(settings.dev, columns) if settings.dev else None
         if dev is not None:
             task.check(dev.examples)
             dev = replace(dev, remarks=(*dev.remarks, *task.unseen(dev.examples)))
@@ -55,9 +55,13 @@ class Material:
         return cls(folder, tokenizer, task, train, dev, items, dev_items)
 
     def remarks(self) -> list[str]:
-        """What was odd about the files, and how many examples do not fit."""
-        sets = [("train", self.train), *([("dev", self.dev)] if self.dev else [])]
-        found = [f"{name}: {remark}" for name, data in sets for remark in data.remarks]
+        """What is odd about the data, how much of it the vocabulary cannot spell, and how many examples do not fit."""
+        found = LabelledData(self.train, self.dev).remarks(self.task.name)
+        pieces = [piece for item in self.train_items for window in item.windows for piece in window.ids]
+        unk = self.tokenizer.library.token_to_id(self.tokenizer.special_tokens.get("unk", ""))
+        unknown = sum(piece == unk for piece in pieces) / max(len(pieces), 1)
+        if unknown >= UNKNOWN_SHARE:
+            found.append(f"train: {unknown:.1%} of the pieces are [UNK]: the model's vocabulary cannot spell them")
         cut = {item.example for item in self.train_items if item.cut}
         if cut:
             whole = f"{len(cut):,} of {len(self.train.examples):,} examples"
@@ -68,11 +72,6 @@ class Material:
 def described(task: Task[Any]) -> dict[str, Any]:
     """The task as a model folder's task.json has it."""
     return {"task": task.name, **to_mapping(task)}
-
-
-def columns_of(settings: FinetuningSettings) -> Columns:
-    """The columns that were named."""
-    return Columns(settings.text, settings.pair, settings.label, settings.separator)
 
 
 def _task_fields(settings: FinetuningSettings, known: Collection[str]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from heedful.data.tables import ending
 from heedful.errors import HeedfulError
 from heedful.inference.load import model_path
 from heedful.runs.translation.settings import TranslationSettings
+from heedful.text.encodings import reading_as
 from heedful.text.sides import Sides, learn_sides
 from heedful.text.tokenizer import Tokenizer
 from heedful.text.tokenizer_training import train as learn_tokenizer
@@ -34,10 +35,11 @@ class Material:
     def of(cls, settings: TranslationSettings, note: Callable[[str], object]) -> Material:
         """Read, learn and encode all of it; `note` hears what was odd and what takes a while."""
         bert, names = read_bert(settings.encoder), names_of(settings)
-        train = read_pairs(settings.train, *names)
+        with reading_as(settings.encoding):
+            train = read_pairs(settings.train, *names)
+            dev: Dataset[SentencePair] = read_pairs(settings.dev, *names) if settings.dev else Dataset(())
         if settings.limit:
             train = replace(train, examples=train.examples[: settings.limit])
-        dev: Dataset[SentencePair] = read_pairs(settings.dev, *names) if settings.dev else Dataset(())
         sides = _sides(settings, train.examples, bert, note)
         limits = limits_of(settings)
         encoded, left_out = encode_pairs(train.examples, sides, limits)

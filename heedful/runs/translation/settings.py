@@ -25,6 +25,7 @@ class TranslationSettings:
     output: str = told(help="The run's folder.", place="folder", flags=("-o", "--output"))
     source: str | None = told(None, "The column to translate from.", unset="source; of two texts, as they end")
     target: str | None = told(None, "The column to translate to.", unset="target; of two texts, as they end")
+    encoding: str | None = told(None, "Of the files: gb18030, utf-16, cp1252 …", unset="utf-8")
     limit: int | None = told(None, "Train on the first N pairs only.", unset="all", least=1, metavar="N")
     model: str = told("transformer", "transformer, attention (an RNN) or rnn.")
     size: str = told("small", "tiny, small, medium, base or big.")
