@@ -18,4 +18,4 @@ def trained(run: Callable[[Stage], R], output: str, resume: bool) -> R:
     """Carry out a run in a folder."""
     prepare_process()
     with TrainingDisplay() as display:
-        return run(Stage(RunFolder(output), resume, display.show, StopSignals()))
+        return run(Stage(RunFolder(output), resume, display.show, signals=StopSignals()))

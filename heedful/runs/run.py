@@ -67,6 +67,7 @@ class Stage:
     folder: RunFolder
     resume: bool = False
     on_event: OnEvent = lambda event: None
+    tensorboard: bool = False  # write event files into the folder
     signals: StopSignals | None = None  # None: nobody listens to signals, Ctrl-C comes as KeyboardInterrupt
 
     def note(self, text: str) -> None:

@@ -89,8 +89,8 @@ class Trainer:
             Prefetch(self.source, world, self.config.steps) as prefetch,
         ):
             try:
-                world.first(lambda: self.folder.claim(self.record, resume or restarted()))
-                return _Run(self, world, signals or StopSignals(), prefetch).go()
+                changed = world.first(lambda: self.folder.claim(self.record, resume or restarted()))
+                return _Run(self, world, signals or StopSignals(), prefetch, changed).go()
             except (MemoryError, RuntimeError) as error:
                 if not is_out_of_memory(error):
                     raise
@@ -106,7 +106,9 @@ class Trainer:
 class _Run:
     """A run in progress."""
 
-    def __init__(self, trainer: Trainer, world: World, signals: StopSignals, prefetch: Prefetch) -> None:
+    def __init__(
+        self, trainer: Trainer, world: World, signals: StopSignals, prefetch: Prefetch, changed: str | None = None
+    ) -> None:
         self.model = trainer.model.to(world.device)  # before the optimiser, whose state lies beside the parameters
         self.config, self.folder, self.hooks = trainer.config, trainer.folder, trainer.hooks
         self.trainer, self.world, self.signals, self.prefetch, self.clock = (
@@ -123,6 +125,7 @@ class _Run:
         self.state = TrainerState(accumulate=self.config.accumulate)
         self.keeper = Keeper(self.folder, self.model, self.optimiser, world, lambda text: self._emit(Note(text)))
         self.journal: Journal | None = None
+        self.changed = changed  # what is other about a run that is gone on with
         self.pace: deque[tuple[float, int]] = deque(maxlen=50)  # moments and the tokens seen by then
 
     def go(self) -> Outcome:
@@ -300,6 +303,8 @@ class _Run:
             self.clock.resume(self.folder.timing)
             self.journal = Journal(self.folder.metrics, self.state.step)
         self._recall_evaluation()
+        if self.changed:
+            self._note(self.changed)
         self.clock.lap("other")
 
     def _recall_evaluation(self) -> None:

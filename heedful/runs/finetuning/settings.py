@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from heedful.errors import HeedfulError
-from heedful.runs.settings import Precision, check_bounds, data_of, refuse_idle, told
+from heedful.runs.settings import Place, Precision, check_bounds, data_of, refuse_idle, told
 
 
 @dataclass(frozen=True)
@@ -16,10 +16,10 @@ class FinetuningSettings:
 
     task: str = told(argument=True)
     _: KW_ONLY
-    model: str = told(help="A model or run folder to start from.", place="folder")
+    model: Place = told(help="A model or run folder to start from.", place="folder")
     train: Any = told(help="TSV, CSV, JSON lines, CoNLL or SQuAD.", place="file")
     dev: Any = told(None, "Labelled data to choose the best checkpoint by.", place="file")
-    output: str = told(help="The run's folder.", place="folder", flags=("-o", "--output"))
+    output: Place = told(help="The run's folder.", place="folder", flags=("-o", "--output"))
     text: str | None = told(None, "The column with the text.", unset="found by the header")
     pair: str | None = told(None, "The column with the second text.")
     label: str | None = told(None, "The column with the label.")
@@ -37,7 +37,7 @@ class FinetuningSettings:
     batch_size: int | None = told(None, unset="32; 4096 with `by_tokens`", least=1)
     by_tokens: bool = told(False, "The batch size counts tokens, not examples.")
     accumulate: int = told(1, "Gradient accumulation: micro-batches a step.", least=1, formerly="portions")
-    precision: Precision = told("float32", "Mixed precision: bfloat16 is faster where the processor has it.")
+    precision: Precision = told("auto", "Mixed precision: bfloat16 where the processor has it, else float32.")
     max_length: int | None = told(None, "Tokens of a window.", unset="128; 384 for answer", least=1)
     stride: int | None = told(None, "Read longer texts in windows so many tokens apart.", least=0)
     freeze: str | None = told(None, "embeddings, encoder, or a number: the embeddings and so many lowest layers.")
