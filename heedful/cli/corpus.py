@@ -97,6 +97,8 @@ def _report(corpus: Corpus) -> None:
     dropped = f", {read['duplicates']} repeated ones dropped" if corpus.manifest["settings"]["deduplicate"] else ""
     click.echo(f"{corpus.folder}: {read['documents']} documents read{dropped}")
     click.echo(f"  to train on: {corpus.train.tokens} tokens in {corpus.train.documents} documents")
+    if words := sum(entry.get("words", 0) for entry in corpus.manifest["shards"]["train"]):
+        click.echo(f"  words:       {words}")
     click.echo(f"  held out:    {corpus.held_out.tokens} tokens in {corpus.held_out.documents} documents")
     if not corpus.held_out.documents:
         click.echo("  note: nothing is held out, so pretraining cannot be evaluated; see --held-out", err=True)

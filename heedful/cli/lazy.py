@@ -14,6 +14,7 @@ from heedful.errors import HeedfulError
 
 _SPELLED = "heedful.cli.spelled"  # where a context keeps the options of the command that runs, by the names of fields
 
+
 class Verbs(click.Group):
     """A group whose commands refuse an option given twice where one value is meant, and name options in errors."""
 

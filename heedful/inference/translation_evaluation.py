@@ -38,7 +38,9 @@ class PairsToScore:
     bleu_tokenizer: str | None = None  # sacreBLEU's; None is by the target's name
 
 
-def evaluate_translations(translator: Translator, test: PairsToScore, beam: Beam, bar: Bar = no_bar) -> TranslationReport:
+def evaluate_translations(
+    translator: Translator, test: PairsToScore, beam: Beam, bar: Bar = no_bar
+) -> TranslationReport:
     """Translate the sources, and compare with the references."""
     names = translator.folder.names
     target = test.target or names[1]

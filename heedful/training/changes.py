@@ -1,4 +1,4 @@
-"""What is other about a run that is gone on with, and whether it may be: a run may become longer, but not another one."""
+"""What is other about a run that is gone on with, and whether it may be: a run may become longer, not another one."""
 
 from __future__ import annotations
 

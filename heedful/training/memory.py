@@ -42,6 +42,12 @@ class Needs:
             f"{megabytes(self.gradients)}, Adam's moments {megabytes(self.moments)}, activations {activations})"
         )
 
+    def beside(self, free: int | None) -> str:
+        """The needs beside the memory that is free, in words; None where nobody knows."""
+        short = self.activations is None or (free is not None and self.gradients + self.activations > free)
+        there = "how much is free is not known" if free is None else f"{megabytes(free)} are free"
+        return f"memory: {self}; {there}{', which may be too little' if short else ''}"
+
 
 def megabytes(size: float) -> str:
     """A number of bytes for people."""

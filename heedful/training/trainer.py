@@ -25,7 +25,7 @@ from heedful.training.events import Evaluated, Event, Note, Outcome, Progress
 from heedful.training.free_memory import available
 from heedful.training.journal import Journal, evaluation_at
 from heedful.training.keeper import Keeper
-from heedful.training.memory import estimate, is_out_of_memory, megabytes
+from heedful.training.memory import estimate, is_out_of_memory
 from heedful.training.optimiser import Optimiser, RateScale
 from heedful.training.precision import resume_remark
 from heedful.training.prefetch import Prefetch
@@ -111,13 +111,8 @@ class _Run:
     ) -> None:
         self.model = trainer.model.to(world.device)  # before the optimiser, whose state lies beside the parameters
         self.config, self.folder, self.hooks = trainer.config, trainer.folder, trainer.hooks
-        self.trainer, self.world, self.signals, self.prefetch, self.clock = (
-            trainer,
-            world,
-            signals,
-            prefetch,
-            trainer.clock,
-        )
+        self.trainer, self.world, self.signals = trainer, world, signals
+        self.prefetch, self.clock = prefetch, trainer.clock
         self.optimiser = Optimiser(self.model, self.config, self.hooks.rate_scale)
         self.stepper = Stepper(
             self.model, trainer.objective, self.optimiser, self.config, world, self.clock, prefetch.fill
@@ -201,8 +196,7 @@ class _Run:
         (then, before), (now, tokens) = self.pace[0], self.pace[-1]
         speed = (tokens - before) / (now - then)
         left = (now - then) / (len(self.pace) - 1) * (steps - state.step)
-        totals = taken.totals
-        padding = totals.padding / max(totals.tokens + totals.padding, 1)
+        padding = taken.totals.padding / max(taken.totals.tokens + taken.totals.padding, 1)
         rate, norm = taken.learning_rate, taken.gradient_norm
         self._emit(Progress(state.step, steps, taken.losses, rate, norm, speed, padding, left))
         if not taken.finite:
@@ -321,11 +315,7 @@ class _Run:
             micro_batch = self.trainer.source.step(number, self.world.rank, self.world.size, accumulate)[0]
             objective = on_device(self.trainer.objective, self.config.precision, self.world.device)
             needs = estimate(self.model, self.optimiser, objective, micro_batch)
-            free = available(self.world.device)
-            short = needs.activations is None or (free is not None and needs.gradients + needs.activations > free)
-            there = "how much is free is not known" if free is None else f"{megabytes(free)} are free"
-            warning = ", which may be too little" if short else ""
-            self._emit(Note(f"memory: {needs}; {there}{warning}"))
+            self._emit(Note(needs.beside(available(self.world.device))))
 
     def _keep_what_is_done(self) -> None:
         """Write a checkpoint of the last whole step, unless weights were just being moved or other processes wait."""

@@ -57,8 +57,8 @@ Train = Callable[..., Result]
 def train(data: Path, tmp_path: Path) -> Train:
     """The command in this process, on the table; the folder is `run`."""
 
-    def called(*arguments: object, table: Path = data / "train.tsv", dev: bool = True) -> Result:
-        given = ["translate", "train", "--train", table, "--source", "en", "--target", "de", "-o", tmp_path / "run"]
+    def called(*arguments: object, table: Path = data / "train.tsv", dev: bool = True, target: str = "de") -> Result:
+        given = ["translate", "train", "--train", table, "--source", "en", "--target", target, "-o", tmp_path / "run"]
         given += ["--dev", data / "dev.tsv"] if dev else []
         done = CliRunner().invoke(cli, [str(argument) for argument in (*given, *arguments)])
         if done.exception is not None and not isinstance(done.exception, SystemExit | HeedfulError):
@@ -277,9 +277,16 @@ def test_two_texts_are_called_as_they_end(data: Path) -> None:
 
 @pytest.mark.parametrize(
     ("option", "said"),
-    [(("--budget", "5"), "budget"), (("--bleu-tokenizer", "foo"), "'foo'"), (("--target", "en"), "the same column")],
+    [
+        (("--budget", "5"), "budget"),
+        (("--bleu-tokenizer", "foo"), "'foo'"),
+    ],
 )
 def test_what_is_wrong_with_the_options_is_told_before_the_vocabulary_is_learned(
     train: Train, option: tuple[str, str], said: str
 ) -> None:
     assert said in refused(train(*option, "--peek", 1))
+
+
+def test_a_source_that_is_its_own_target_is_refused(train: Train) -> None:
+    assert "the same column" in refused(train("--peek", 1, target="en"))

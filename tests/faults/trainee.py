@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from heedful.errors import HeedfulError
 from heedful.training.events import Event, Progress
 from heedful.training.process import prepare_process
+from heedful.training.signals import StopSignals
 from heedful.training.trainer import Hooks, Trainer
 from heedful.training.training_config import TrainingConfig
 
@@ -99,7 +100,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--steps", type=int, default=40)
     parser.add_argument("--checkpoint-every", type=int, default=10)
     parser.add_argument("--keep", type=int, default=2)
-    parser.add_argument("--micro-batches", type=int, default=1)
+    parser.add_argument("--accumulate", type=int, default=1)
     parser.add_argument("--batch", type=int, default=12)
     parser.add_argument("--width", type=int, default=32)
     parser.add_argument("--dropout", type=float, default=0.1)
@@ -171,7 +172,7 @@ def main() -> int:
         limit = pages * resource.getpagesize() + options.memory
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     try:
-        outcome = trainer.run(resume=options.resume)
+        outcome = trainer.run(options.resume, StopSignals())
     except HeedfulError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

@@ -40,6 +40,8 @@ from heedful.text.tokenizer import Tokenizer
 _OURS = re.compile(r"(train|held_out)-\d{5,}\.safetensors|examples-.*|manifest\.json|tokenizer")
 _LEFT_OVER = re.compile(r"\.((train|held_out)-\d{5,}\.safetensors|manifest\.json)\.[0-9a-f]+\.tmp")
 _COUNTS = ("documents", "sentences", "tokens", "unknown")
+# What shards with words hold; another name for it makes a build of an earlier version be done again.
+_WORDS = "words as written"
 
 
 @dataclass(frozen=True)
@@ -157,12 +159,13 @@ def _entry(shard: Shard) -> dict[str, Any]:
         "bytes": shard.path.stat().st_size,
         "checksum": file_digest(shard.path),
         "digest": shard.facts["digest"],
-        **{name: shard.facts[name] for name in _COUNTS},
+        **{name: shard.facts[name] for name in (*_COUNTS, "words") if name in shard.facts},
     }
 
 
 def _fingerprint(tokenizer: Tokenizer, settings: TokenSettings) -> str:
     everything = [FORMAT, tokenizer.library.to_str(), tokenizer.special_tokens, asdict(settings)]
+    everything += [_WORDS] if settings.words else []
     return hashlib.blake2b(json.dumps(everything, sort_keys=True).encode(), digest_size=16).hexdigest()
 
 

@@ -5,12 +5,13 @@ sentences  where each sentence starts in `tokens`
 documents  which sentence each document starts with
 bounds     only if words or phrases were asked for, a byte a token: bit 0, a word starts here; bit 1, a phrase or
            else a word starts here
+words …    only if words were asked for: every word as it is written, see `heedful.data.corpus.whole_words`
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -20,14 +21,15 @@ import numpy as np
 from heedful.data.corpus.encoder import SentenceEncoder, word_starts
 from heedful.data.corpus.lexicon import Lexicon
 from heedful.data.corpus.reading import Layout
+from heedful.data.corpus.whole_words import WordLister
 from heedful.data.shards import Array
 from heedful.text.sentences import split_sentences
 from heedful.text.tokenizer import Tokenizer
-from heedful.text.words import words
+from heedful.text.words import needs_segmenter, split_words, words
 
 WORD, PHRASE = 1, 2
+Spans = Sequence[tuple[int, int]]
 
-_IDEOGRAPHS = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002fa1f]{2}")
 _CHINESE = re.compile("[\u3400-\u4dbf\u4e00-\u9fff]")
 _LONGEST_HEADING = 60
 _LONGEST_CHINESE_HEADING = 12
@@ -60,6 +62,7 @@ class UnitTokeniser:
         bounds: list[Array] = []
         lengths: list[Array] = []
         owners: list[Array] = []
+        lister = WordLister()
         numbered = self._numbered_sentences(text)
         while some := list(islice(numbered, _SENTENCES_AT_ONCE)):
             sentences = [sentence for _, sentence in some]
@@ -67,9 +70,18 @@ class UnitTokeniser:
             tokens.append(ids)
             lengths.append(counts)
             owners.append(np.array([document for document, _ in some], np.int64))
+            spans = {i: words(sentences[i]) for i in self._chinese(sentences)}
+            if self.settings.words:
+                # A sentence of which the tokenizer leaves nothing has no words either: both count the same sentences.
+                read = [i for i, count in enumerate(counts.tolist()) if count]
+                lister.add([_words_of(sentences[i], spans.get(i)) for i in read])
             if self.settings.words or self.lexicon:
-                bounds.append(self._bounds(sentences, ids, starts, counts))
-        return self._laid_out(tokens, bounds, lengths, owners)
+                bounds.append(self._bounds(sentences, spans, ids, starts, counts))
+        arrays, facts = self._laid_out(tokens, bounds, lengths, owners)
+        if self.settings.words:
+            arrays.update(lister.arrays())
+            facts["words"] = len(arrays["words"])
+        return arrays, facts
 
     def _numbered_sentences(self, text: bytes) -> Iterator[tuple[int, str]]:
         for number, document in enumerate(text.split(b"\n\n")):
@@ -83,14 +95,18 @@ class UnitTokeniser:
         sentences = split_sentences(line)
         return [] if self.settings.drop_headings and is_heading(line, len(sentences)) else sentences
 
-    def _bounds(self, sentences: Sequence[str], ids: Array, starts: Array, lengths: Array) -> Array:
+    def _chinese(self, sentences: Sequence[str]) -> list[int]:
+        """The sentences whose words the segmenter finds, which takes long enough to be done once."""
+        return [i for i, sentence in enumerate(sentences) if self.settings.words and needs_segmenter(sentence)]
+
+    def _bounds(
+        self, sentences: Sequence[str], spans: Mapping[int, Spans], ids: Array, starts: Array, lengths: Array
+    ) -> Array:
         firsts = np.cumsum(lengths) - lengths
         units = starts.copy()
-        if self.settings.words:
-            chinese = [i for i, sentence in enumerate(sentences) if _IDEOGRAPHS.search(sentence)]
-            encodings = self.library.encode_batch([sentences[i] for i in chinese], add_special_tokens=False)
-            for i, encoding in zip(chinese, encodings, strict=True):
-                units[firsts[i] : firsts[i] + lengths[i]] = chinese_word_starts(sentences[i], encoding)
+        encodings = self.library.encode_batch([sentences[i] for i in spans], add_special_tokens=False)
+        for i, encoding in zip(spans, encodings, strict=True):
+            units[firsts[i] : firsts[i] + lengths[i]] = chinese_word_starts(sentences[i], spans[i], encoding)
         phrases = units
         if self.lexicon:
             phrases = self.lexicon.phrase_starts(ids, units, starts, firsts)
@@ -116,6 +132,10 @@ class UnitTokeniser:
         return arrays, {**facts, "unknown": int(np.count_nonzero(arrays["tokens"] == self.unknown))}
 
 
+def _words_of(sentence: str, spans: Spans | None) -> list[str]:
+    return split_words(sentence) if spans is None else [sentence[start:end] for start, end in spans]
+
+
 def is_heading(line: str, sentences: int) -> bool:
     """Whether a line looks like a bare section heading: short, one sentence, nothing that structures a sentence.
 
@@ -129,10 +149,10 @@ def is_heading(line: str, sentences: int) -> bool:
     return len(line.split()) <= 6
 
 
-def chinese_word_starts(sentence: str, encoding: Any) -> Array:
-    """The flags of a sentence in which the ideographs of one Chinese word count as one word."""
+def chinese_word_starts(sentence: str, spans: Spans, encoding: Any) -> Array:
+    """The flags of a sentence with these words, in which the ideographs of one Chinese word count as one word."""
     inside = np.zeros(len(sentence) + 1, bool)
-    for start, end in words(sentence):
+    for start, end in spans:
         if _CHINESE.match(sentence[start]):
             inside[start + 1 : end] = True
     places = np.array([start for start, _ in encoding.offsets], np.int64)

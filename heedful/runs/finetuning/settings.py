@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
@@ -48,9 +49,15 @@ class FinetuningSettings:
     combine: str | None = told(None, "How the layers of `features` are joined, for tag: concat or sum.")
     lstm_width: int | None = told(None, "Of each direction of a bilstm head.", unset="256", least=1)
     lstm_layers: int | None = told(None, "Of a bilstm head.", unset="1", least=1)
+    set: Mapping[str, Any] = told({}, "Any field of the task's own.", metavar="FIELD=VALUE")
     random_weights: bool = told(False, "The model's shape only, to see what pretraining is worth.")
     seed: int = told(1, least=0)
     seeds: int = told(1, "So many runs, the best kept.", least=1)
+    sweep: Mapping[str, Any] = told(
+        {},
+        "Try each of several values, as learning_rate=1e-5,3e-5; of several fields all combinations.",
+        metavar="FIELD=VALUES",
+    )
     keep: str | None = told(None, "best (on dev) or last: the weights to end with.", unset="best; last without `dev`")
     metric: str | None = told(None, "The score that decides.", unset="the task's own")
     patience: int = told(0, "Stop after so many evaluations without a better one.")

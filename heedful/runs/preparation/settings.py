@@ -21,9 +21,7 @@ class TokenizerSettings:
     kind: Literal["wordpiece", "bpe"] = told("wordpiece", "BERT's ## pieces, or pairs of bytes.")
     vocab_size: int = told(30522, "Pieces at most.", least=1)
     cased: bool = told(False, "Keep capitals and accents.")
-    text: str | None = told(
-        None, _TEXT, unset="found by the header; text", flags=("--text", "--field"), metavar="NAME"
-    )
+    text: str | None = told(None, _TEXT, unset="found by the header; text", flags=("--text", "--field"), metavar="NAME")
     alphabet: int | None = told(None, "Single characters at most; rarer ones become [UNK].", least=1)
     max_length: int = told(512, "Longest input, noted in the files.", least=1)
     overwrite: bool = told(False, "Replace the folder if it holds something.")
@@ -42,15 +40,13 @@ class CorpusSettings:
     _: KW_ONLY
     tokenizer: Place = told(help="Folder, tokenizer.json or vocab.txt.", metavar="DIR")
     workers: int = told(1, "Processes.", least=1)
-    text: str | None = told(
-        None, _TEXT, unset="found by the header; text", flags=("--text", "--field"), metavar="NAME"
-    )
+    text: str | None = told(None, _TEXT, unset="found by the header; text", flags=("--text", "--field"), metavar="NAME")
     lines: Literal["paragraphs", "sentences", "running"] = told(
         "paragraphs", "What a line is; running: wrapped anywhere, a file is one document."
     )
     drop_headings: bool = told(False, "Leave out lines that look like bare headings.")
     deduplicate: bool = told(False, "Leave out repeated documents; needs about 80 bytes a document.")
-    words: bool = told(False, "Find word boundaries, for whole-word masking (Chinese: jieba).")
+    words: bool = told(False, "Keep words, for word masking, word2vec, ELMo (zh: jieba).")
     lexicon: Place | None = told(None, "Phrases and names, one a line, to be masked whole.", metavar="FILE")
     held_out: float = told(0.01, "Share held out.", least=0, most=0.5)
     held_out_file: Any = told((), "Hold these documents out instead of a share.", several=True, metavar="FILE")

@@ -20,7 +20,7 @@ from heedful.training.training_config import TrainingConfig
 
 RATE, RATE_OF_LARGE = 2e-3, 1e-3
 SAME = (
-    *("tokenizer", "vocab_size", "separate", "encoder", "encoder_rate"),
+    *("vocab_size", "separate", "encoder_rate"),
     *("batch_size", "label_smoothing", "epochs", "budget", "average", "beam"),
 )
 
@@ -71,6 +71,8 @@ def plan_of(settings: TranslationSettings, shape: Shape, steps: int, eval_every:
     training = training_of(settings, steps, eval_every, checkpoint_every)
     return Plan(
         **{name: getattr(settings, name) for name in SAME},
+        tokenizer=tuple(map(str, settings.tokenizer)),
+        encoder=None if settings.encoder is None else str(settings.encoder),
         train=tuple(map(str, settings.train)),
         dev=tuple(map(str, settings.dev)),
         limit=settings.limit or 0,

@@ -1,0 +1,247 @@
+"""One batcher for all requests: what arrives is merged by a budget of tokens and computed by a few threads.
+
+A thread that is free takes at once whatever waits, so that nothing is delayed while the machine is idle; while all of
+them compute, requests gather, and the next batch has them all. Units are taken from the clients by turns. The
+batcher knows neither models nor HTTP.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from heedful.serving.fair_queue import FairQueue, Job, Unit
+
+logger = logging.getLogger("heedful.serving")
+# The share of the last batch in the running mean of the speed.
+NEWEST = 0.1
+_settling = threading.Lock()
+
+
+class Full(Exception):
+    """There is more waiting than can be computed in time."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"the queue is full for {seconds:.1f} s")
+        self.seconds = seconds
+
+
+class Closed(Exception):
+    """The batcher takes no more jobs."""
+
+
+class Late(Exception):
+    """The deadline of a job was past before it was computed."""
+
+
+class Crashed(Exception):
+    """The thread that computed a job came to an end."""
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """How much may be computed at once, and how much may wait."""
+
+    batch_tokens: int = 1024
+    queue_tokens: int = 1_000_000
+    wait: float = math.inf  # seconds that a job may have to wait for others
+    least_share: int = 128  # tokens below which a batch is not split between free threads
+
+
+@dataclass(frozen=True)
+class BatchDone:
+    """What is told of a batch when it is done."""
+
+    jobs: int
+    sizes: Sequence[int]
+    seconds: float
+
+    @property
+    def tokens(self) -> int:
+        """How many were computed."""
+        return sum(self.sizes)
+
+    @property
+    def padding_saved(self) -> int:
+        """How many more a padded batch would have had."""
+        return max(self.sizes) * len(self.sizes) - self.tokens
+
+
+class Batcher:
+    """Threads that compute what waits in a queue."""
+
+    def __init__(
+        self,
+        threads: int = 1,
+        bounds: Bounds | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        before: Callable[[bool], None] = lambda alone: None,
+        after: Callable[[BatchDone], None] = lambda done: None,
+    ) -> None:
+        """`before` is called ahead of each batch, told whether nothing else runs, and `after` when it is done."""
+        self.bounds, self.clock, self.before, self.after = bounds or Bounds(), clock, before, after
+        self.queue = FairQueue()
+        self.changed = threading.Condition()
+        self.speed = 0.0  # tokens a second of all threads; 0 while nobody knows
+        self.computing: set[threading.Thread] = set()
+        self.deaths = 0
+        self.closed = False
+        self.threads = threads
+        self.running: set[threading.Thread] = set()
+        for _ in range(threads):
+            self._start()
+
+    def submit(self, job: Job) -> Job:
+        """Queue a job; its future has the answer later. `Full` if others would keep it waiting for too long."""
+        size = sum(job.sizes)
+        with self.changed:
+            if self.closed:
+                raise Closed
+            if self.queue.waiting and self.queue.waiting + size > self.bounds.queue_tokens:
+                raise Full(self._seconds(self.queue.waiting))
+            wait = self._seconds(self.queue.ahead_of(job.client, size))
+            if wait > self.bounds.wait:
+                raise Full(wait)
+            job.queued = self.clock()
+            self.queue.add(job)
+            self.changed.notify(len(job.units))
+        return job
+
+    def cancel(self, job: Job) -> bool:
+        """Forget a job that nobody waits for any more; whether some of it was still in the queue."""
+        with self.changed:
+            job.future.cancel()
+            return self.queue.remove(job)
+
+    def close(self, timeout: float | None = None) -> bool:
+        """Take no more jobs and compute what waits; whether all threads ended in time."""
+        with self.changed:
+            self.closed = True
+            self.changed.notify_all()
+        until = None if timeout is None else time.monotonic() + timeout
+        for thread in list(self.running):
+            thread.join(None if until is None else max(0.0, until - time.monotonic()))
+        return not any(thread.is_alive() for thread in self.running)
+
+    @property
+    def alive(self) -> bool:
+        """Whether there is a thread that computes."""
+        return any(thread.is_alive() for thread in self.running)
+
+    def _seconds(self, tokens: int) -> float:
+        return tokens / self.speed if self.speed else 0.0
+
+    def _start(self) -> None:
+        thread = threading.Thread(target=self._live, name=f"compute-{self.deaths}-{len(self.running)}", daemon=True)
+        self.running.add(thread)
+        thread.start()
+
+    def _live(self) -> None:
+        """Work until the end; a thread that ends otherwise is replaced, and its jobs are told."""
+        units: list[Unit] = []
+        try:
+            while units := self._take():
+                self._compute(units)
+        except BaseException as error:  # even SystemExit in a thread must leave no request without an answer
+            logger.critical("a compute thread has died", exc_info=error)
+            with self.changed:
+                self.deaths += 1
+                self.computing.discard(threading.current_thread())
+                self.running.discard(threading.current_thread())
+                self._start()
+            for job in {unit.job for unit in units}:
+                self._fail(job, Crashed())
+
+    def _take(self) -> list[Unit]:
+        """The units of the next batch, as soon as there are some; none at the end."""
+        with self.changed:
+            while True:
+                for job in self.queue.overdue(self.clock()):
+                    self.queue.remove(job)
+                    _settle(job, error=Late())
+                units = self.queue.take(self._budget())
+                if units:
+                    self.computing.add(threading.current_thread())
+                    return units
+                if self.closed:
+                    return []
+                self.changed.wait()
+
+    def _budget(self) -> int:
+        """The tokens of the next batch: all that fit, or a fair share while other threads have nothing to do."""
+        free = self.threads - len(self.computing)
+        share = math.ceil(self.queue.waiting / max(free, 1))
+        return min(self.bounds.batch_tokens, max(share, self.bounds.least_share))
+
+    def _compute(self, units: list[Unit]) -> None:
+        start = self.clock()
+        for unit in units:
+            unit.job.started = unit.job.started or start
+        with self.changed:
+            alone = len(self.computing) == 1 and not self.queue.waiting
+        self.before(alone)
+        self._run(units)
+        seconds = self.clock() - start
+        done = BatchDone(len({unit.job for unit in units}), [unit.size for unit in units], seconds)
+        with self.changed:
+            self.computing.discard(threading.current_thread())
+            self._learn(done)
+        self.after(done)
+        for job in dict.fromkeys(unit.job for unit in units):
+            job.computed += seconds
+            if len(job.results) == len(job.units):
+                self._finish(job)
+
+    def _run(self, units: list[Unit]) -> None:
+        """Compute units together; if that fails, job by job, so that a bad one harms no other."""
+        ordered = sorted(units, key=lambda unit: -unit.size)
+        try:
+            results = list(units[0].job.program.compute([unit.content for unit in ordered]))
+        except Exception as error:
+            jobs = dict.fromkeys(unit.job for unit in units)
+            if len(jobs) == 1:
+                logger.error("a batch could not be computed", exc_info=error)
+                self._fail(units[0].job, error)
+                return
+            for job in jobs:
+                self._run([unit for unit in units if unit.job is job])
+            return
+        for unit, result in zip(ordered, results, strict=True):
+            unit.job.results[unit.number] = result
+
+    def _finish(self, job: Job) -> None:
+        try:
+            answer = job.finish([job.results[number] for number in range(len(job.units))])
+        except Exception as error:
+            logger.error("an answer could not be made", exc_info=error)
+            _settle(job, error=error)
+        else:
+            _settle(job, answer)
+
+    def _fail(self, job: Job, error: Exception) -> None:
+        with self.changed:
+            self.queue.remove(job)
+        _settle(job, error=error)
+
+    def _learn(self, done: BatchDone) -> None:
+        """A full batch tells the speed best; a single short text says little of what could be computed."""
+        if done.seconds > 0:
+            speed = self.threads * done.tokens / done.seconds
+            share = NEWEST * min(1.0, done.tokens / self.bounds.batch_tokens)
+            self.speed = speed if not self.speed else (1 - share) * self.speed + share * speed
+
+
+def _settle(job: Job, answer: Any = None, error: Exception | None = None) -> None:
+    """Give a job its answer, unless it has one or nobody waits for it any more."""
+    with _settling:
+        if job.future.done() or job.future.running() or not job.future.set_running_or_notify_cancel():
+            return
+    if error is None:
+        job.future.set_result(answer)
+    else:
+        job.future.set_exception(error)
