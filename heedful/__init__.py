@@ -38,7 +38,7 @@ _HOMES = {
     "train_tokenizer": "heedful.calls",
     "train_translator": "heedful.calls",
 }
-__all__ = list(_HOMES)  # noqa: PLE0605
+__all__ = list(_HOMES)
 
 
 def __getattr__(name: str) -> Any:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -119,10 +119,11 @@ def pretrain(given: dict[str, Any], how: Session) -> Run:
 @_taking(FinetuningCall)
 def finetune(given: dict[str, Any], how: Session) -> Run:
     """Fine-tune a model folder for a task: classify, regress, tag, answer, choose, or one of your own."""
+    from heedful.runs.finetuning.task_fields import with_own_fields
     from heedful.runs.finetuning.trials import finetune_all
     from heedful.runs.settings_file import settings_of
 
-    settings = settings_of(FinetuningSettings, given, how.resume)
+    settings = settings_of(FinetuningSettings, with_own_fields(given), how.resume)
     with _stage(settings.output, how) as stage:
         return finetune_all(settings, stage)
 

@@ -73,8 +73,8 @@ def _flags(field: dataclasses.Field[Any]) -> tuple[str, ...]:
 def _parameter(field: dataclasses.Field[Any], hint: Any, spelled: Mapping[str, str]) -> Callable[[C], C]:
     known, kind = told_of(field), _kind(hint)
     if known.argument:
-        many = {"nargs": -1} if known.several else {}
-        return click.argument(field.name, required=False, type=_type(kind, known), metavar=known.metavar, **many)
+        count = -1 if known.several else 1
+        return click.argument(field.name, required=False, type=_type(kind, known), metavar=known.metavar, nargs=count)
     help = in_options(known.help, spelled) + (f"  [default: {in_options(known.unset, spelled)}]" if known.unset else "")
     options: dict[str, Any] = {"help": help.strip() or None, "metavar": known.metavar}
     if kind is bool:

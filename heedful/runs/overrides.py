@@ -15,8 +15,8 @@ _SWITCH = {"true": True, "false": False}
 def overridden(config: C, values: Mapping[str, Any]) -> C:
     """The config with other values in the fields named; text becomes what the field holds."""
     kinds = get_type_hints(type(config))
-    typed = {name: typed(name, value, kinds.get(name, str), "`set`") for name, value in values.items()}
-    return from_mapping(type(config), {**to_mapping(config), **typed}, "`set`")
+    fitting = {name: typed(name, value, kinds.get(name, str), "`set`") for name, value in values.items()}
+    return from_mapping(type(config), {**to_mapping(config), **fitting}, "`set`")
 
 
 def typed(name: str, value: Any, kind: Any, where: str) -> Any:

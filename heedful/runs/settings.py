@@ -11,6 +11,7 @@ import dataclasses
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass
+from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from heedful.config import from_mapping
@@ -20,7 +21,7 @@ from heedful.text.rows import Rows
 S = TypeVar("S")
 Precision = Literal["auto", "float32", "bfloat16"]
 # Where something is; settings keep it as a text.
-Place = str | os.PathLike[str]
+Place = str | Path
 _TOLD = "told"
 
 
@@ -147,6 +148,8 @@ def storable(settings: Any) -> dict[str, Any]:
 
 
 def _in_words(value: Any) -> Any:
-    if isinstance(value, tuple):
+    if isinstance(value, tuple | list):
         return [_in_words(one) for one in value]
-    return str(value) if isinstance(value, Rows) else value
+    if isinstance(value, Mapping):
+        return {name: _in_words(one) for name, one in value.items()}
+    return str(value) if isinstance(value, Rows | Path) else value

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from heedful.checkpoints.task_folder import read_task
-from heedful.cli.finetune import command
+from heedful.cli.main import cli
 from heedful.errors import HeedfulError
 from heedful.runs.finetuning import dev, seeds
 from heedful.runs.finetuning.material import Material
@@ -42,8 +42,9 @@ def finetune(tiny_folder: Path, table: Path, tmp_path: Path) -> Finetune:
     """The command in this process; the folder is `run` unless another is named."""
 
     def called(*arguments: object, task: str = "classify", train: Path = table, folder: str = "run") -> Result:
-        given = [task, "--model", tiny_folder, "--train", train, "-o", tmp_path / folder, "--dropout", 0, *arguments]
-        done = CliRunner().invoke(command, [str(argument) for argument in given])
+        usual = {"--model": tiny_folder, "--train": train, "-o": tmp_path / folder, "--dropout": 0}
+        given = [task, *(part for option in usual.items() if option[0] not in arguments for part in option), *arguments]
+        done = CliRunner().invoke(cli, ["finetune", *map(str, given)])
         unforeseen = not isinstance(done.exception, SystemExit | HeedfulError | None)
         if unforeseen and done.exception is not None:
             raise done.exception
@@ -137,10 +138,14 @@ def test_an_error_is_kept_small_and_a_score_great(
     assert kept == (max if upwards else min)(value for value in values if value is not None)
 
 
-def test_a_resumed_run_is_not_made_longer_silently(finetune: Finetune) -> None:
+def test_a_resumed_run_is_not_made_longer_silently(finetune: Finetune, tmp_path: Path) -> None:
     assert finetune("--epochs", 1).exit_code == 0
-    assert "epochs was 1.0, is now 2.0" in refused(finetune("--epochs", 2, "--resume"))
-    assert finetune("--epochs", 1, "--resume").exit_code == 0
+    longer = finetune("--epochs", 2, "--resume")
+    assert longer.exit_code == 0
+    assert "epochs was 1.0, is now 2.0: from here on the learning rate follows" in longer.stderr.replace("\n", " ")
+    assert _plan(tmp_path / "run").epochs == 2
+    assert "has taken 2 steps already" in refused(finetune("--epochs", 1, "--resume"))
+    assert finetune("--resume").exit_code == 0
 
 
 def test_a_budget_of_steps_is_kept_to_the_step(finetune: Finetune, tmp_path: Path) -> None:
@@ -187,8 +192,8 @@ def test_one_kind_of_run_does_not_overwrite_another(finetune: Finetune, table: P
     assert (tmp_path / "one" / "model" / "model.safetensors").read_bytes() == before
     assert finetune(*several).exit_code == 0
     assert "there are runs in this folder already" in refused(finetune(*several))
-    assert "several seeds" in refused(finetune(*short, "--resume"))
-    assert finetune(*several, "--resume").exit_code == 0
+    assert finetune(*short, "--resume").exit_code == 0  # both seeds, as they were started
+    assert set(json.loads((tmp_path / "run" / "seeds.json").read_text())["runs"]) == {"1", "2"}
 
 
 def test_only_the_first_process_chooses_among_seeds(

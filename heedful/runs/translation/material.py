@@ -14,6 +14,7 @@ from heedful.data.labelled.dataset import Dataset
 from heedful.data.tables import ending
 from heedful.errors import HeedfulError
 from heedful.inference.load import model_path
+from heedful.runs.settings import Place
 from heedful.runs.translation.settings import TranslationSettings
 from heedful.text.sides import Sides, learn_sides
 from heedful.text.tokenizer import Tokenizer
@@ -48,7 +49,7 @@ class Material:
         return cls(sides, encoded, dev.examples, dev_encoded, bert)
 
 
-def read_bert(folder: str | None) -> ModelFolder | None:
+def read_bert(folder: Place | None) -> ModelFolder | None:
     """The folder of the BERT that an encoder starts as, if one is named."""
     if folder is None:
         return None
@@ -96,7 +97,7 @@ def _target_alone(
     return learn_tokenizer((pair.target for pair in pairs), "bpe", settings.vocab_size, cased=True)
 
 
-def _loaded(folder: str) -> Tokenizer:
+def _loaded(folder: Place) -> Tokenizer:
     tokenizer = Tokenizer.load(folder)
     check_frame(tokenizer, folder)
     return tokenizer
