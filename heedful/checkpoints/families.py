@@ -15,9 +15,10 @@ from typing import Any
 
 from heedful.checkpoints.bert_family import BERT
 from heedful.checkpoints.family import Family
+from heedful.checkpoints.xlnet_family import XLNET
 from heedful.errors import HeedfulError
 
-_known: dict[str, Family[Any]] = {family.model_type: family for family in (BERT,)}
+_known: dict[str, Family[Any]] = {family.model_type: family for family in (BERT, XLNET)}
 
 
 def register_family(family: Family[Any]) -> None:
@@ -29,6 +30,9 @@ def family_named(model_type: str, where: object = None) -> Family[Any]:
     """The family of a model type."""
     if model_type in _known:
         return _known[model_type]
+    for family in _known.values():
+        if model_type in family.aliases:
+            return family
     others = entry_points(group="heedful.families")
     for entry in others:
         if entry.name == model_type:

@@ -35,8 +35,11 @@ class Family(Generic[C]):
     initialise: Callable[[nn.Module, C, int], None]  # what a model or a part of it starts as, by a seed
     names: NameTable = field(default_factory=own_names)
     check_frame: Callable[[Tokenizer, Path], None] = any_frame  # refuses a tokenizer that frames texts otherwise
+    # Reads the tokenizer of a folder that has a SentencePiece file, spiece.model, and no tokenizer.json.
+    read_spiece: Callable[[Path], Tokenizer] | None = None
     # Hugging Face's classes by what they are for: the "Model" alone, "PreTraining", "TokenClassification" …
     classes: Mapping[str, str] = field(default_factory=dict)
+    aliases: tuple[str, ...] = ()  # what else it may be called where a user names a family
     class_prefix: str | None = None  # of folders that were written before config.json had a model_type
     sized: Callable[[str, int], C] | None = None  # the config of a named size for so many pieces
     # Pretraining: the model, which has its encoder as `encoder`, and the names of what it can be trained on.

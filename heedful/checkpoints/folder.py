@@ -118,9 +118,12 @@ def with_pieces(foreign: Mapping[str, Any] | None, tokenizer: Tokenizer | None, 
 
 
 def _tokenizer(layout: SentenceLayout, family: Family[Any]) -> Tokenizer | None:
-    if not any((layout.encoder / name).is_file() for name in ("tokenizer.json", "vocab.txt")):
+    if any((layout.encoder / name).is_file() for name in ("tokenizer.json", "vocab.txt")):
+        tokenizer = Tokenizer.load(layout.encoder)
+    elif family.read_spiece is not None and (layout.encoder / "spiece.model").is_file():
+        tokenizer = family.read_spiece(layout.encoder)
+    else:
         return None
-    tokenizer = Tokenizer.load(layout.encoder)
     family.check_frame(tokenizer, layout.encoder)
     if layout.lower_case and tokenizer.encode("A").ids != tokenizer.encode("a").ids:
         raise HeedfulError(

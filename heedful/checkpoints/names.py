@@ -33,6 +33,7 @@ class NameTable:
     respell: Callable[[str], str] = str  # an older or shorter spelling on disk -> the one used in this table
     layers: re.Pattern[str] | None = None  # what a tensor of a layer begins with, the layer's number in a group
     left_out: str = ""  # what names on disk lose where there is nothing beside the encoder
+    leaves: tuple[str, ...] = LEAVES  # what the last word of a name may be
 
     def on_disk(self, parameter: str) -> tuple[str, ...]:
         """The tensors on disk that make up a parameter of ours."""
@@ -53,7 +54,7 @@ class NameTable:
     def knows(self, name: str) -> bool:
         """Whether a tensor on disk belongs to this family, be it of a part that is not wanted now."""
         module, _, leaf = _NUMBER.sub("{i}", name).rpartition(".")
-        listed = leaf in LEAVES and any(module in theirs for theirs in self.modules.values())
+        listed = leaf in self.leaves and any(module in theirs for theirs in self.modules.values())
         ours = any(name.startswith(f"{branch}.") for branch in self.branches.values())
         return listed or ours or name in self.copies or name in self.counters
 

@@ -127,6 +127,10 @@ class Choose(Task[Choice]):
         pairs = zip(examples, outputs, strict=True)
         return [_prediction(example, torch.cat(list(logits)).squeeze(-1)) for example, logits in pairs]
 
+    def said(self, prediction: Prediction) -> str:
+        """The text of the ending."""
+        return str(prediction["ending"])
+
     def score(self, examples: Sequence[Choice], predictions: Sequence[Prediction]) -> Mapping[str, float]:
         """Accuracy."""
         truth = [example.label for example in examples]

@@ -67,6 +67,10 @@ class Regress(TextTask):
             return []
         return [{"value": value} for (value,) in mean_outputs(len(examples), items, outputs).tolist()]
 
+    def said(self, prediction: Prediction) -> str:
+        """The number."""
+        return f"{prediction['value']:.4g}"
+
     def score(self, examples: Sequence[TextRow], predictions: Sequence[Prediction]) -> Mapping[str, float]:
         """Both correlations, and the mean squared error."""
         truth = [_number(row) for row in examples]

@@ -31,6 +31,10 @@ def read(path: Path, lowercase: bool | None) -> tuple[tokenizers.Tokenizer, dict
         settings["do_lower_case"] = lowercase
     if file.suffix == ".json":
         library = _read_json(file, settings)
+        for role in SPECIAL_TOKENS:
+            # XLNet's folders have no other file, and its own names are <cls>, <sep> …
+            if library.token_to_id(special_tokens[role]) is None and library.token_to_id(f"<{role}>") is not None:
+                special_tokens[role] = f"<{role}>"
     else:
         library = _read_vocab(file, settings, special_tokens)
     limit = settings.get("model_max_length")

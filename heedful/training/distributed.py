@@ -43,6 +43,14 @@ class World:
             dist.all_reduce(total)
         return total.tolist()
 
+    def sum_tensors(self, tensors: Sequence[Tensor]) -> None:
+        """Each tensor added up over all processes, in place."""
+        if self.size == 1:
+            return
+        with _lost_rank(), torch.no_grad():
+            for tensor in tensors:
+                dist.all_reduce(tensor)
+
     def sum_gradients(self, parameters: Sequence[nn.Parameter]) -> None:
         """Each gradient added up over all processes; one that no process has stays None, as in a run of one."""
         if self.size == 1:

@@ -32,7 +32,7 @@ from heedful.training.prefetch import Prefetch
 from heedful.training.processor import arithmetic_of
 from heedful.training.run_folder import RunFolder
 from heedful.training.signals import BrokenOff, StopSignals
-from heedful.training.state import LossWindow, TrainerState
+from heedful.training.state import LossWindow, TrainerState, score_named
 from heedful.training.step import OutOfMemory, Stepper, Taken, on_device
 from heedful.training.timing import Clock
 from heedful.training.training_config import TrainingConfig
@@ -118,7 +118,9 @@ class _Run:
             self.model, trainer.objective, self.optimiser, self.config, world, self.clock, prefetch.fill
         )
         self.state = TrainerState(accumulate=self.config.accumulate)
-        self.keeper = Keeper(self.folder, self.model, self.optimiser, world, lambda text: self._emit(Note(text)))
+        self.keeper = Keeper(
+            self.folder, self.model, self.optimiser, world, lambda text: self._emit(Note(text)), self.stepper.carried
+        )
         self.journal: Journal | None = None
         self.changed = changed  # what is other about a run that is gone on with
         self.pace: deque[tuple[float, int]] = deque(maxlen=50)  # moments and the tokens seen by then
@@ -171,6 +173,7 @@ class _Run:
 
     def _halve(self) -> None:
         self.state.accumulate *= 2
+        self.stepper.share_carried()  # lanes change hands
         self._note(
             f"step {self.state.step + 1} does not fit into memory: micro-batches of half the size from here on, "
             f"{self.state.accumulate} for each batch; the batch stays the same",
@@ -257,7 +260,7 @@ class _Run:
         """Count an evaluation; gives whether it is the best so far."""
         self.state.evaluated = self.state.step
         decides, upwards = self.config.best, self.config.higher_is_better
-        return decides is not None and self.state.judge(_named(metrics, decides), upwards)
+        return decides is not None and self.state.judge(score_named(decides, metrics), upwards)
 
     def _unless_stopped(self, call: Callable[[], T]) -> T | None:
         """What comes of a call that changes nothing in the model, None if a signal broke it off."""
@@ -377,9 +380,3 @@ class _Run:
     def _emit(self, event: Event) -> None:
         if self.world.rank == 0 and self.hooks.on_event is not None:
             self.hooks.on_event(event)
-
-
-def _named(metrics: Mapping[str, float], name: str) -> float:
-    if name not in metrics:
-        raise HeedfulError(f"the evaluation has no number {name!r}", remedy=f"choose `best` from {', '.join(metrics)}")
-    return metrics[name]

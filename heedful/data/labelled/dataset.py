@@ -96,8 +96,12 @@ class TaggedWords:
     @property
     def truth(self) -> str:
         """The words that are tagged, for a reader."""
-        tagged = zip(self.words, self.tags or (), strict=False)
-        return " ".join(f"{word}/{tag}" for word, tag in tagged if tag != "O")
+        return tagged_words(self.words, self.tags or ())
+
+
+def tagged_words(words: Sequence[str], tags: Sequence[str]) -> str:
+    """The words that have a tag beside O, with it, for a reader."""
+    return " ".join(f"{word}/{tag}" for word, tag in zip(words, tags, strict=False) if tag != "O") or "(no entities)"
 
 
 @dataclass(frozen=True)

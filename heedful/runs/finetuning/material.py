@@ -45,6 +45,7 @@ class Material:
         dev = kind.read_data(settings.dev, columns) if settings.dev else None
         if dev is not None:
             task.check(dev.examples)
+            dev = replace(dev, remarks=(*dev.remarks, *task.unseen(dev.examples)))
         items = task.encode(train.examples, tokenizer)
         dev_items = task.encode(dev.examples, tokenizer) if dev else []
         return cls(folder, tokenizer, task, train, dev, items, dev_items)

@@ -41,7 +41,7 @@ def build_corpus(settings: CorpusSettings, bar: Bar = no_bar) -> Corpus:
 
 def recipe_of(settings: CorpusSettings) -> Recipe:
     """How the examples that are written ahead are made."""
-    return Recipe(settings.length, settings.pairs, masking=settings.masking, seed=settings.seed)
+    return Recipe(max_length=settings.length, pairs=settings.pairs, masking=settings.masking, seed=settings.seed)
 
 
 def _write_examples(corpus: Corpus, settings: CorpusSettings, bar: Bar) -> None:
