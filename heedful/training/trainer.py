@@ -25,7 +25,7 @@ from heedful.training.events import Evaluated, Event, Note, Outcome, Progress
 from heedful.training.free_memory import available
 from heedful.training.journal import Journal, evaluation_at
 from heedful.training.keeper import Keeper
-from heedful.training.memory import estimate, is_out_of_memory
+from heedful.training.memory import estimate, told_plainly
 from heedful.training.optimiser import Optimiser, RateScale
 from heedful.training.precision import resume_remark
 from heedful.training.prefetch import Prefetch
@@ -87,18 +87,11 @@ class Trainer:
             joined(self.config.timeout_minutes, self.device) as world,
             signals or nullcontext(),
             Prefetch(self.source, world, self.config.steps) as prefetch,
+            told_plainly(self.folder.path),
         ):
             try:
                 changed = world.first(lambda: self.folder.claim(self.record, resume or restarted()))
                 return _Run(self, world, signals or StopSignals(), prefetch, changed).go()
-            except (MemoryError, RuntimeError) as error:
-                if not is_out_of_memory(error):
-                    raise
-                raise HeedfulError(
-                    f"not enough memory for the model, its gradients and Adam's moments: {str(error).splitlines()[0]}",
-                    where=self.folder.path,
-                    remedy="use a smaller model or a machine with more memory",
-                ) from error
             finally:
                 self.folder.release()
 
