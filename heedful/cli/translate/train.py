@@ -29,6 +29,7 @@ def command(peek: int, **options: object) -> None:
       heedful translate train --train qa.tsv --source question --target reply --model attention -o run
       heedful translate train --train train.tsv --dev dev.tsv --source en --target de --size base \\
           --schedule inverse_sqrt --warmup 4000 --budget 100000steps -o run --resume
+      heedful translate train --from run --train letters.tsv --dev dev.tsv --lr 3e-4 -o run-of-letters
     """
     from functools import partial
 

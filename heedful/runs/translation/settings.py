@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, fields
 from typing import Any, Literal
 
 from heedful.errors import HeedfulError
 from heedful.runs.settings import Place, Precision, check_bounds, one_or_two, refuse_idle, told
+
+# What a model that is trained already has of its own.
+SHAPE = ("model", "size", "set", "cell", "decoder", "encoder", "vocab_size", "separate", "tokenizer")
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,12 @@ class TranslationSettings:
     source: str | None = told(None, "The column to translate from.", unset="source; of two texts, as they end")
     target: str | None = told(None, "The column to translate to.", unset="target; of two texts, as they end")
     limit: int | None = told(None, "Train on the first N pairs only.", unset="all", least=1, metavar="N")
+    start: Place | None = told(
+        None,
+        "Go on with this trained translator, its shape and its vocabulary, on other pairs.",
+        place="folder",
+        flags=("--from",),
+    )
     model: str = told("transformer", "transformer, attention (an RNN) or rnn.")
     size: str = told("small", "tiny, small, medium, base or big.")
     set: Mapping[str, Any] = told({}, "Any field of the model's config.", metavar="FIELD=VALUE")
@@ -82,5 +91,14 @@ class TranslationSettings:
         for name in ("train", "dev", "tokenizer"):
             if len(getattr(self, name)) > 2:
                 raise HeedfulError(f"`{name}` is given more than twice", remedy="give it once, or once for each side")
+        if self.start is not None:
+            self._refuse_shape()
         if len(self.tokenizer) == 2 and self.encoder is not None:
             raise HeedfulError("a BERT brings its own tokenizer", remedy="give `tokenizer` once, for the target side")
+
+    def _refuse_shape(self) -> None:
+        """A trained translator has a shape and a vocabulary already."""
+        defaults = {field.name: field.default for field in fields(self)}
+        for name in SHAPE:
+            if getattr(self, name) not in (defaults[name], {}):
+                raise HeedfulError(f"`{name}` does not go with `start`", remedy="leave it out: the model has its own")
