@@ -133,7 +133,9 @@ def write(
     files = {
         "tokenizer.json": library.to_str(pretty=True),
         "special_tokens_map.json": _as_json(named),
-        "tokenizer_config.json": _as_json({**named, **_class_settings(library), **_limit(model_max_length)}),
+        "tokenizer_config.json": _as_json(
+            {**named, **_class_settings(library, special_tokens), **_limit(model_max_length)}
+        ),
         **_model_files(json.loads(library.to_str())["model"]),
     }
     for name, content in files.items():
@@ -141,11 +143,12 @@ def write(
             file.write(content)
 
 
-def _class_settings(library: tokenizers.Tokenizer) -> dict[str, Any]:
+def _class_settings(library: tokenizers.Tokenizer, special_tokens: Mapping[str, str]) -> dict[str, Any]:
     normalizer = library.normalizer
-    if not isinstance(library.model, tokenizers.models.WordPiece) or not isinstance(
-        normalizer, normalizers.BertNormalizer
-    ):
+    words = isinstance(library.model, tokenizers.models.WordPiece)
+    # Hugging Face's BertTokenizer puts [CLS] and [SEP] around texts whatever tokenizer.json says.
+    framed = library.encode("").tokens == [special_tokens["cls"], special_tokens["sep"]]
+    if not words or not framed or not isinstance(normalizer, normalizers.BertNormalizer):
         return {"tokenizer_class": "PreTrainedTokenizerFast"}
     return {
         "tokenizer_class": "BertTokenizer",
