@@ -20,7 +20,7 @@ from heedful.checkpoints.own_weights import fill_tensors, weights_of
 from heedful.checkpoints.tensors import write_tensors
 from heedful.checkpoints.weights import unfilled
 from heedful.config import from_mapping, to_mapping
-from heedful.errors import HeedfulError
+from heedful.errors import HeedfulError, no_such_model
 from heedful.json_files import read_json, write_json
 from heedful.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from heedful.models.transformer import Transformer, TransformerConfig
@@ -132,6 +132,8 @@ def check_frame(tokenizer: Tokenizer, where: object) -> None:
 
 
 def _stored(file: Path) -> _Stored:
+    if not file.parent.is_dir():
+        raise no_such_model(file.parent, CONFIG)
     if not file.is_file():
         what, remedy = f"no {CONFIG} in the folder", "give a translation model's folder"
         raise HeedfulError(what, where=file.parent, remedy=remedy)

@@ -8,7 +8,7 @@ import click
 
 from heedful.cli.lazy import Verbs
 from heedful.cli.run_options import given_settings, run_options
-from heedful.cli.shared_options import text_option
+from heedful.cli.shared_options import encoding_option, text_option
 from heedful.errors import HeedfulError
 from heedful.runs.preparation.settings import TokenizerSettings
 
@@ -58,6 +58,7 @@ def train(**options: object) -> None:
 @click.option("--count", type=click.IntRange(min=1), default=500, show_default=True, help="Words from texts at most.")
 @click.option("--min-count", type=click.IntRange(min=1), default=5, show_default=True, help="Leave out rarer words.")
 @text_option
+@encoding_option
 @click.option("--overwrite", is_flag=True, help="Replace the folder if it holds something.")
 def extend(
     folder: str,

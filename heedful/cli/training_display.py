@@ -77,7 +77,7 @@ class TrainingDisplay:
         else:
             lines.append("go on with the same command and --resume")
         lines += [f"remark: {remark}" for remark in event.remarks]
-        self.console.print("\n".join(lines), markup=False, highlight=False)
+        self._print("\n".join(lines))
 
     def _print(self, text: str) -> None:
         """Plain text; a file has no width, so its lines stay whole."""

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
+from heedful.atomic import make_folder
 from heedful.config import from_mapping, read_toml_values, toml_values, write_toml_values
 from heedful.errors import HeedfulError
 from heedful.file_lock import try_lock
@@ -36,6 +37,7 @@ class RunFolder:
         self.model = self.path / "model"
         self.checkpoints = Checkpoints(self.path / "checkpoints")
         self._lock: IO[str] | None = None
+        self._claimed: Any = None
 
     def holds_run(self) -> bool:
         """Whether a run was ever started here; settings that somebody has written down are not yet one."""
@@ -73,16 +75,25 @@ class RunFolder:
         Gives what there is to tell of a run that shall be longer than it was, or look up more or less often.
         """
         self._take_lock()
+        self._claimed = config
         self.check_resumable(resume)
         stored = self.stored_as(type(config)) if self.holds_run() else None
         changes = [] if stored is None else changes_of(stored, config)
         if changes:
             self._check(changes, getattr(config, "training", config))
         if stored is None or changes:
-            told = {SETTINGS: dict(self.settings)} if self.settings else {}
-            write_toml_values({**toml_values(config), **told}, self.config)
+            self._write_config(config)
         self.checkpoints.sweep()
         return in_words(changes) if changes else None
+
+    def put_back(self) -> bool:
+        """Make the folder anew if somebody removed it under the process that claimed it; gives whether that was so."""
+        if self.config.exists():
+            return False
+        self.release()
+        self._take_lock()
+        self._write_config(self._claimed)
+        return True
 
     def release(self) -> None:
         """Let other processes have the folder."""
@@ -90,9 +101,13 @@ class RunFolder:
             self._lock.close()
             self._lock = None
 
+    def _write_config(self, config: Any) -> None:
+        told = {SETTINGS: dict(self.settings)} if self.settings else {}
+        write_toml_values({**toml_values(config), **told}, self.config)
+
     def _take_lock(self) -> None:
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
+            make_folder(self.path)
             self._lock = (self.path / ".lock").open("a+", encoding="ascii")
         except OSError as error:
             raise HeedfulError(

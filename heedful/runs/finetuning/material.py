@@ -33,7 +33,7 @@ class Material:
         """Read and check all of it."""
         folder = read_folder(model_path(settings.model), settings.force)
         tokenizer = folder.require_tokenizer()
-        kind, columns = task_named(settings.task), columns_of(settings)
+        kind, columns = task_named(settings.task_name), columns_of(settings)
         train = kind.read_data(settings.train, columns)
         if settings.limit:
             train = replace(train, examples=train.examples[: settings.limit])
@@ -68,4 +68,4 @@ def described(task: Task[Any]) -> dict[str, Any]:
 
 def columns_of(settings: FinetuningSettings) -> Columns:
     """The columns that were named."""
-    return Columns(settings.text, settings.pair, settings.label)
+    return Columns(settings.text, settings.pair, settings.label, settings.separator)

@@ -15,7 +15,7 @@ from heedful.tasks.registry import task_named
 from heedful.tasks.task import Task
 
 # The settings that are fields of a task, where the task has such a field.
-TASK_FIELDS = ("max_length", "stride", "head", "features", "combine", "lstm_width", "lstm_layers")
+TASK_FIELDS = ("max_length", "stride", "head", "features", "combine", "lstm_width", "lstm_layers", "balance", "pooling")
 
 
 def fitted(kind: type[Task[Any]], examples: Sequence[Any], settings: FinetuningSettings) -> Task[Any]:
@@ -49,7 +49,7 @@ def _fields(kind: type[Task[Any]]) -> list[str]:
 
 
 def _named(settings: FinetuningSettings, kind: type[Task[Any]]) -> dict[str, Any]:
-    found = {name: value for name in TASK_FIELDS if (value := getattr(settings, name)) not in (None, ())}
+    found = {name: value for name in TASK_FIELDS if (value := getattr(settings, name)) not in (None, (), False)}
     for name in found:
         if name not in _fields(kind):
             raise HeedfulError(f"`{name}` does not go with {kind.name}", remedy="leave it out")

@@ -11,6 +11,7 @@ from heedful.data.corpus.tokens import TokenSettings
 from heedful.data.corpus.written import write_examples
 from heedful.inference.bars import Bar, no_bar
 from heedful.runs.preparation.settings import CorpusSettings
+from heedful.text.encodings import reading_as
 from heedful.text.tokenizer import Tokenizer
 
 
@@ -18,7 +19,7 @@ def build_corpus(settings: CorpusSettings, bar: Bar = no_bar) -> Corpus:
     """Turn text into token shards, and into examples written ahead if that is asked for."""
     share = 0.0 if settings.held_out_file else settings.held_out
     lexicon = read_lexicon(settings.lexicon) if settings.lexicon else ()
-    with bar("building", None, "MB") as advance:
+    with reading_as(settings.encoding), bar("building", None, "MB") as advance:
 
         def tell(done: BuildProgress) -> None:
             megabytes = done.bytes // 1_000_000

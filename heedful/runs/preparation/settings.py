@@ -9,6 +9,7 @@ from typing import Any, Literal
 from heedful.runs.settings import Place, check_bounds, told
 
 _TEXT = "The column of a table, or the field of JSON lines."
+_ENCODING = "Of the files that are read: gb18030, utf-16, cp1252 …"
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,7 @@ class TokenizerSettings:
     vocab_size: int = told(30522, "Pieces at most.", least=1)
     cased: bool = told(False, "Keep capitals and accents.")
     text: str | None = told(None, _TEXT, unset="found by the header; text", flags=("--text", "--field"), metavar="NAME")
+    encoding: str | None = told(None, _ENCODING, unset="utf-8")
     alphabet: int | None = told(None, "Single characters at most; rarer ones become [UNK].", least=1)
     max_length: int = told(512, "Longest input, noted in the files.", least=1)
     overwrite: bool = told(False, "Replace the folder if it holds something.")
@@ -41,6 +43,7 @@ class CorpusSettings:
     tokenizer: Place = told(help="Folder, tokenizer.json or vocab.txt.", metavar="DIR")
     workers: int = told(1, "Processes.", least=1)
     text: str | None = told(None, _TEXT, unset="found by the header; text", flags=("--text", "--field"), metavar="NAME")
+    encoding: str | None = told(None, _ENCODING, unset="utf-8")
     lines: Literal["paragraphs", "sentences", "running"] = told(
         "paragraphs", "What a line is; running: wrapped anywhere, a file is one document."
     )

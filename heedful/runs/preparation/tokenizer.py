@@ -10,6 +10,7 @@ from heedful.data.text_files import read_documents
 from heedful.inference.bars import Bar, no_bar
 from heedful.runs.preparation.settings import TokenizerSettings
 from heedful.text import tokenizer_training
+from heedful.text.encodings import reading_as
 from heedful.text.tokenizer import Tokenizer
 
 # A bar need not hear of every line.
@@ -20,6 +21,7 @@ def train_tokenizer(settings: TokenizerSettings, bar: Bar = no_bar) -> Tokenizer
     """Learn a vocabulary and write its files."""
     # The folder first: a name that is taken is found out before the work and not after it.
     with atomic_folder(settings.output, settings.overwrite) as folder, ExitStack() as later:
+        later.enter_context(reading_as(settings.encoding))
         advance: list[Callable[[int, int], None]] = []  # of the second bar, which begins where the first one ends
 
         def tell(pieces: int) -> None:
