@@ -17,6 +17,7 @@ from heedful.checkpoints.weights import WeightSource
 from heedful.errors import HeedfulError
 from heedful.models.encoder import EncoderConfig, check_room
 from heedful.text.tokenizer import Tokenizer
+from heedful.text.tokenizer_folder import FILES as TOKENIZER_FILES
 
 CONFIG = "config.json"
 # How many pieces the tokenizer has that belongs to a model with more rows than that; Hugging Face passes it over.
@@ -118,7 +119,7 @@ def with_pieces(foreign: Mapping[str, Any] | None, tokenizer: Tokenizer | None, 
 
 
 def _tokenizer(layout: SentenceLayout, family: Family[Any]) -> Tokenizer | None:
-    if any((layout.encoder / name).is_file() for name in ("tokenizer.json", "vocab.txt")):
+    if any((layout.encoder / name).is_file() for name in TOKENIZER_FILES):
         tokenizer = Tokenizer.load(layout.encoder)
     elif family.read_spiece is not None and (layout.encoder / "spiece.model").is_file():
         tokenizer = family.read_spiece(layout.encoder)

@@ -47,6 +47,8 @@ def source(tensors: Tensors, table: NameTable) -> WeightSource:
     left_over: list[str] = []
     for on_disk in tensors:
         name = table.respell(on_disk)
+        if table.is_constant(name):
+            continue
         if not table.knows(name):
             if not table.inside_encoder(name):
                 left_over.append(on_disk)
@@ -75,6 +77,10 @@ def fill_parameters(model: nn.Module, found: WeightSource, prefix: str = "", fre
     targets = {name: target for name, target in model.state_dict().items() if not f"{prefix}{name}".startswith(absent)}
     places = {name: found.table.on_disk(prefix + name) for name in targets}
     _check_complete(found, [part for parts in places.values() for part in parts])
+    # As they lie on disk; what is written there is written into the parameters.
+    targets = {
+        name: target.T if found.table.is_transposed(prefix + name) else target for name, target in targets.items()
+    }
     for name, target in targets.items():
         _check_shapes(found, places[name], target)
     for name, target in targets.items():
@@ -117,7 +123,8 @@ def take_apart(model: nn.Module, table: NameTable, prefix: str = "") -> dict[str
     tensors: dict[str, Tensor] = {}
     for name, parameter in model.state_dict().items():
         parts = table.on_disk(prefix + name)
-        whole = parameter.detach().to("cpu", torch.float32).contiguous()
+        laid = parameter.detach().T if table.is_transposed(prefix + name) else parameter.detach()
+        whole = laid.to("cpu", torch.float32).contiguous()
         tensors.update(zip(parts, _cut(whole, len(parts)), strict=True))
     return tensors
 

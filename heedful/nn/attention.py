@@ -84,7 +84,10 @@ class MultiHeadSelfAttention(nn.Module):
 
     def forward(self, x: Tensor, groups: Sequence[Group], rows: Tensor | None = None) -> Tensor:
         """(N, D) -> (N, D); with `rows` (M,), only the results of these flat rows, (M, D)."""
-        qkv = self.qkv(x)
+        return self.over(self.qkv(x), groups, rows)
+
+    def over(self, qkv: Tensor, groups: Sequence[Group], rows: Tensor | None = None) -> Tensor:
+        """The same from queries, keys and values that lie side by side, (N, 3 D)."""
         dropout = self.dropout if self.training else 0.0
         blocks = [_joined(mix(*heads, dropout=dropout, causal=self.causal)) for heads in self._heads_of(qkv, groups)]
         mixed = blocks[0] if len(blocks) == 1 else torch.cat(blocks)

@@ -8,16 +8,22 @@ from pathlib import Path
 from typing import Any
 
 import tokenizers
-from tokenizers import normalizers
+from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 
 from heedful.atomic import atomic_file
 from heedful.errors import HeedfulError
 from heedful.json_files import read_json
 from heedful.text.bert_pipeline import SPECIAL_TOKENS, wordpiece_tokenizer
 
+MERGES = "merges.txt"
+END_OF_TEXT = "<|endoftext|>"
+# Where a tokenizer may be, the first that is there; beside GPT-2's merges lies a vocab.json.
+FILES = ("tokenizer.json", "vocab.txt", MERGES)
 # Hugging Face writes 1e30 for "no limit".
 NO_LIMIT = 10**9
-_TOKEN_KEYS = {f"{role}_token" for role in SPECIAL_TOKENS}
+# What tokenizers of models that read from left to right have besides.
+_ENDS = ("bos", "eos")
+_TOKEN_KEYS = {f"{role}_token" for role in (*SPECIAL_TOKENS, *_ENDS)}
 _SWITCHES = ("do_lower_case", "strip_accents", "tokenize_chinese_chars")
 _REMEDY = "give a folder or file written by `heedful tokenizer train`, Hugging Face or Google"
 
@@ -27,9 +33,14 @@ def read(path: Path, lowercase: bool | None) -> tuple[tokenizers.Tokenizer, dict
     file = _tokenizer_file(path)
     settings = _settings(file.parent)
     special_tokens = {role: settings.get(f"{role}_token", usual) for role, usual in SPECIAL_TOKENS.items()}
+    special_tokens |= {role: settings[f"{role}_token"] for role in _ENDS if f"{role}_token" in settings}
+    if file.name == MERGES:
+        special_tokens = {"bos": END_OF_TEXT, "eos": END_OF_TEXT, **special_tokens, "unk": END_OF_TEXT}
     if lowercase is not None:
         settings["do_lower_case"] = lowercase
-    if file.suffix == ".json":
+    if file.name == MERGES:
+        library = _read_merges(file)
+    elif file.suffix == ".json":
         library = _read_json(file, settings)
         for role in SPECIAL_TOKENS:
             # XLNet's folders have no other file, and its own names are <cls>, <sep> …
@@ -44,10 +55,10 @@ def read(path: Path, lowercase: bool | None) -> tuple[tokenizers.Tokenizer, dict
 def _tokenizer_file(path: Path) -> Path:
     if path.is_file():
         return path
-    for name in ("tokenizer.json", "vocab.txt"):
+    for name in FILES:
         if (path / name).is_file():
             return path / name
-    what = "no tokenizer.json and no vocab.txt here" if path.is_dir() else "no such file or folder"
+    what = f"no {' and no '.join(FILES)} here" if path.is_dir() else "no such file or folder"
     raise HeedfulError(what, where=path, remedy=_REMEDY)
 
 
@@ -108,6 +119,22 @@ def _read_vocab(file: Path, settings: Mapping[str, Any], special_tokens: Mapping
     )
 
 
+def _read_merges(file: Path) -> tokenizers.Tokenizer:
+    """GPT-2's tokenizer from its two files; they do not say which of its pieces are special."""
+    try:
+        model = models.BPE.from_file(str(file.with_name("vocab.json")), str(file))
+    except Exception as error:  # the library raises nothing narrower
+        raise HeedfulError(
+            f"not byte-level BPE with a vocab.json beside it: {error}", where=file, remedy=_REMEDY
+        ) from error
+    library = tokenizers.Tokenizer(model)
+    library.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    library.decoder = decoders.ByteLevel()
+    library.post_processor = processors.ByteLevel(trim_offsets=False)
+    library.add_special_tokens([piece for piece in (END_OF_TEXT,) if library.token_to_id(piece) is not None])
+    return library
+
+
 def _vocabulary(file: Path) -> dict[str, int]:
     try:
         # Universal newlines, but none of the other line ends of Unicode, which are pieces in some vocabularies.
@@ -129,7 +156,8 @@ def write(
     folder: Path, library: tokenizers.Tokenizer, special_tokens: Mapping[str, str], model_max_length: int | None
 ) -> None:
     """Write tokenizer.json, its parts (vocab.txt, or vocab.json and merges.txt) and the two settings files."""
-    named = {f"{role}_token": token for role, token in special_tokens.items()}
+    known = library.get_vocab()  # Hugging Face would add a token that is named but not there
+    named = {f"{role}_token": token for role, token in special_tokens.items() if token in known}
     files = {
         "tokenizer.json": library.to_str(pretty=True),
         "special_tokens_map.json": _as_json(named),
