@@ -81,8 +81,16 @@ def _places(path: str | Path) -> tuple[Path, Path]:
     target = Path(path).resolve()
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
     with plain_write_errors(target, temporary):
-        target.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(target.parent)
     return target, temporary
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder and those above it; their names are on the disk before anything inside is relied upon."""
+    missing = [one for one in (folder, *folder.parents) if not one.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for one in missing:
+        _sync(one.parent)
 
 
 def _check_replaceable(target: Path, overwrite: bool) -> None:

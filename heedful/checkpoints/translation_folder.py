@@ -20,7 +20,7 @@ from heedful.checkpoints.own_weights import fill_tensors, weights_of
 from heedful.checkpoints.tensors import write_tensors
 from heedful.checkpoints.weights import unfilled
 from heedful.config import from_mapping, to_mapping
-from heedful.errors import HeedfulError
+from heedful.errors import HeedfulError, no_such_model
 from heedful.json_files import read_json, write_json
 from heedful.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from heedful.models.transformer import Transformer, TransformerConfig
@@ -77,6 +77,8 @@ def is_translation(path: str | Path) -> bool:
 def load_translation(path: str | Path) -> TranslationFolder:
     """Read and check a folder, and load its weights in fp32."""
     folder = Path(path)
+    if not folder.is_dir():
+        raise no_such_model(path, CONFIG)
     if not (folder / CONFIG).is_file():
         raise HeedfulError(f"no {CONFIG} in the folder", where=folder, remedy="give a translation model's folder")
     stored = _stored(folder / CONFIG)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from heedful.cli.lazy import Verbs
-from heedful.cli.shared_options import text_option
+from heedful.cli.shared_options import encoding_option, text_option
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -31,6 +31,7 @@ def command() -> None:
 @click.option("--tokenizer", required=True, metavar="DIR", help="Folder, tokenizer.json or vocab.txt.")
 @click.option("--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Processes.")
 @text_option
+@encoding_option
 @click.option(
     "--lines",
     type=click.Choice(["paragraphs", "sentences", "running"]),

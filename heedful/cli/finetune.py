@@ -14,7 +14,7 @@ from heedful.runs.finetuning.settings import FinetuningSettings
 @peek_option
 @resume_option
 def command(peek: int, resume: bool, **options: object) -> None:
-    """Fine-tune a model folder for TASK: classify, regress, tag, answer or choose.
+    """Fine-tune a model folder for TASK: classify (one label, or several with --multi), regress, tag, answer or choose.
 
     The run folder gets config.toml, metrics.jsonl, timing.json, report.html, checkpoints/ and, at the end, model/,
     which loads here and, where Hugging Face has such a class, there. Columns are found by the header.
@@ -22,6 +22,9 @@ def command(peek: int, resume: bool, **options: object) -> None:
     \b
     Examples:
       heedful finetune classify --model MODEL --train train.tsv --dev dev.tsv -o run
+      heedful finetune classify --multi --model MODEL --train topics.csv --dev dev.csv -o run
+      heedful finetune classify --multi --model MODEL --train train.csv --label toxic,insult,threat --balance -o run
+      heedful finetune classify --model MODEL --train train.tsv --dev dev.tsv --pooling mean -o run
       heedful finetune regress --model MODEL --train sts.tsv --dev dev.tsv --label score -o run
       heedful finetune tag --model MODEL --train train.conll --dev dev.conll --head bilstm-crf -o run
       heedful finetune answer --model MODEL --train squad.json --dev dev.json --epochs 2 --lr 3e-5 -o run

@@ -64,5 +64,7 @@ def main() -> None:
         click.echo("stopped", err=True)
         sys.exit(130)
     except click.ClickException as error:
-        error.show()
+        from heedful.cli.usage_errors import explained
+
+        click.echo(f"error: {explained(error)}", err=True)
         sys.exit(error.exit_code)

@@ -4,6 +4,13 @@ from __future__ import annotations
 
 import click
 
+
+def _read_as(ctx: click.Context, parameter: click.Parameter, encoding: str | None) -> None:
+    from heedful.text.encodings import reading_as
+
+    ctx.with_resource(reading_as(encoding))
+
+
 peek_option = click.option(
     "--peek",
     type=click.IntRange(min=1),
@@ -23,4 +30,10 @@ text_option = click.option(
     "column",
     metavar="NAME",
     help="The column of a table, or the field of JSON lines.  [default: found by the header; text]",
+)
+encoding_option = click.option(
+    "--encoding",
+    callback=_read_as,
+    expose_value=False,
+    help="Of the files that are read: gb18030, utf-16, cp1252 …  [default: utf-8]",
 )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from heedful.cli.lazy import Verbs
-from heedful.cli.shared_options import text_option
+from heedful.cli.shared_options import encoding_option, text_option
 from heedful.errors import HeedfulError
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ def command() -> None:
 @click.option("--vocab-size", type=click.IntRange(min=1), default=30522, show_default=True, help="Pieces at most.")
 @click.option("--cased", is_flag=True, help="Keep capitals and accents.")
 @text_option
+@encoding_option
 @click.option("--alphabet", type=click.IntRange(min=1), help="Single characters at most; rarer ones become [UNK].")
 @click.option(
     "--max-length",
@@ -101,6 +102,7 @@ def train(
 @click.option("--count", type=click.IntRange(min=1), default=500, show_default=True, help="Words from texts at most.")
 @click.option("--min-count", type=click.IntRange(min=1), default=5, show_default=True, help="Leave out rarer words.")
 @text_option
+@encoding_option
 @click.option("--overwrite", is_flag=True, help="Replace the folder if it holds something.")
 def extend(
     folder: str,

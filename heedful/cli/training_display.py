@@ -70,7 +70,7 @@ class TrainingDisplay:
         if event.outcome.finished:
             lines.append(f"model:  {event.model}")
         lines += [f"remark: {remark}" for remark in event.remarks]
-        self.console.print("\n".join(lines), markup=False, highlight=False)
+        self._print("\n".join(lines))
 
     def _print(self, text: str) -> None:
         """Plain text; a file has no width, so its lines stay whole."""

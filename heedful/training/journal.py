@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
+from heedful.atomic import make_folder
 from heedful.errors import HeedfulError
 from heedful.json_files import finite
 
@@ -28,6 +29,10 @@ class Journal:
     def write(self, step: int, values: Mapping[str, Any]) -> None:
         """Add a line; what is infinite or not a number becomes null, which JSON can say."""
         with _plain_errors(self.path):
+            if not self.path.exists():  # removed under a running process: what follows is kept
+                self.close()
+                make_folder(self.path.parent)
+                self._file = self.path.open("a", encoding="utf-8")
             self._file.write(json.dumps({"step": step, **finite(values)}, ensure_ascii=False) + "\n")
             self._file.flush()
 

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
+from heedful.atomic import make_folder
 from heedful.config import from_mapping, read_toml_values, toml_values, write_toml_values
 from heedful.errors import HeedfulError
 from heedful.file_lock import try_lock
@@ -34,6 +35,7 @@ class RunFolder:
         self.model = self.path / "model"
         self.checkpoints = Checkpoints(self.path / "checkpoints")
         self._lock: IO[str] | None = None
+        self._claimed: Any = None
 
     def holds_run(self) -> bool:
         """Whether a run was ever started here; settings that somebody has written down are not yet one."""
@@ -68,13 +70,22 @@ class RunFolder:
     def claim(self, config: Any, resume: bool) -> None:
         """Take the folder for this process: an old run is gone on with, or refused without `resume`."""
         self._take_lock()
+        self._claimed = config
         self.check_resumable(resume)
         if self.holds_run():
             self._check_same(config)
         else:
-            told = {SETTINGS: dict(self.settings)} if self.settings else {}
-            write_toml_values({**toml_values(config), **told}, self.config)
+            self._write_config(config)
         self.checkpoints.sweep()
+
+    def put_back(self) -> bool:
+        """Make the folder anew if somebody removed it under the process that claimed it; gives whether that was so."""
+        if self.config.exists():
+            return False
+        self.release()
+        self._take_lock()
+        self._write_config(self._claimed)
+        return True
 
     def release(self) -> None:
         """Let other processes have the folder."""
@@ -82,9 +93,13 @@ class RunFolder:
             self._lock.close()
             self._lock = None
 
+    def _write_config(self, config: Any) -> None:
+        told = {SETTINGS: dict(self.settings)} if self.settings else {}
+        write_toml_values({**toml_values(config), **told}, self.config)
+
     def _take_lock(self) -> None:
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
+            make_folder(self.path)
             self._lock = (self.path / ".lock").open("a+", encoding="ascii")
         except OSError as error:
             raise HeedfulError(

@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from heedful.checkpoints.task_folder import read_task
+from heedful.cli.evaluate import command as evaluate
 from heedful.cli.finetune import command
 from heedful.errors import HeedfulError
 from heedful.runs.finetuning import dev, seeds
@@ -297,3 +298,26 @@ def test_the_best_checkpoint_is_judged_with_its_own_threshold(
 
 def _plan(run: Path) -> Plan:
     return RunFolder(run).stored_as(Plan)
+
+
+@pytest.mark.parametrize("features", [(), ("--features", "-1,-2")])
+def test_pooling_is_kept_with_the_model(features: tuple[str, ...], tiny_folder: Path, tmp_path: Path) -> None:
+    rows = [f"{word}\t{word} {letter}" for letter in "abcd" for word in ("cat", "dog")]
+    (tmp_path / "a.tsv").write_text("label\ttext\n" + "\n".join(rows) + "\n", encoding="utf-8")
+    files = ("--train", tmp_path / "a.tsv", "--dev", tmp_path / "a.tsv", "-o", tmp_path / "run", *features)
+    recipe = ("--pooling", "mean", "--epochs", "20", "--lr", "5e-3", "--batch-size", "8", "--dropout", "0")
+    done = CliRunner().invoke(command, ["classify", "--model", str(tiny_folder), *map(str, (*files, *recipe))])
+    assert done.exit_code == 0, (done.output, done.exception)
+    task, config = (json.loads((tmp_path / "run/model" / name).read_text()) for name in ("task.json", "config.json"))
+    assert task["pooling"] == "mean" and "problem_type" not in config
+    assert config.get("architectures") != ["BertForSequenceClassification"]
+    scores = json.loads((tmp_path / "run" / "scores.json").read_text())
+    said = CliRunner().invoke(evaluate, [str(tmp_path / "run"), str(tmp_path / "a.tsv"), "--json"])
+    assert json.loads(said.stdout)["scores"] == pytest.approx(scores) and scores["accuracy"] > 0.5
+
+
+def test_pooling_does_not_go_with_tags(tiny_folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.conll").write_text("cat B-X\nsees O\n", encoding="utf-8")
+    files = ("--train", tmp_path / "a.conll", "-o", tmp_path / "run", "--pooling", "mean")
+    done = CliRunner().invoke(command, ["tag", "--model", str(tiny_folder), *map(str, files)])
+    assert isinstance(done.exception, HeedfulError) and "--pooling does not go with tag" in str(done.exception)

@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from heedful.atomic import atomic_file
+from heedful.atomic import atomic_file, make_folder
 from heedful.data.corpus.corpus import (
     FORMAT,
     MANIFEST,
@@ -179,7 +179,7 @@ def _described(settings: TokenSettings, reading: ReadingSettings) -> dict[str, A
 
 def _prepare(folder: Path, tokenizer: Tokenizer, described: dict[str, Any], overwrite: bool) -> frozenset[str] | None:
     """Make the folder ready; gives the shards of a finished corpus in it that is not to be replaced."""
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     strange = [
         path.name for path in folder.iterdir() if not (_OURS.fullmatch(path.name) or _LEFT_OVER.fullmatch(path.name))
     ]

@@ -17,7 +17,7 @@ from heedful.tasks.task import Item, Task
 from heedful.text.tokenizer import Tokenizer
 
 # The settings that are fields of a task, where the task has such a field.
-TASK_FIELDS = ("max_length", "stride", "head", "features", "combine", "lstm_width", "lstm_layers")
+TASK_FIELDS = ("max_length", "stride", "head", "features", "combine", "lstm_width", "lstm_layers", "balance", "pooling")
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Material:
         """Read and check all of it."""
         folder = read_folder(model_path(settings.model), settings.force)
         tokenizer = folder.require_tokenizer()
-        kind, columns = task_named(settings.task), columns_of(settings)
+        kind, columns = task_named(settings.task_name), columns_of(settings)
         train = kind.read_data(settings.train, columns)
         if settings.limit:
             train = replace(train, examples=train.examples[: settings.limit])
@@ -72,12 +72,12 @@ def described(task: Task[Any]) -> dict[str, Any]:
 
 def columns_of(settings: FinetuningSettings) -> Columns:
     """The columns that were named."""
-    return Columns(settings.text, settings.pair, settings.label)
+    return Columns(settings.text, settings.pair, settings.label, settings.separator)
 
 
 def _task_fields(settings: FinetuningSettings, known: Collection[str]) -> dict[str, Any]:
     """The fields of the task that were asked for; the task must know them."""
-    found = {name: value for name in TASK_FIELDS if (value := getattr(settings, name)) not in (None, ())}
+    found = {name: value for name in TASK_FIELDS if (value := getattr(settings, name)) not in (None, (), False)}
     for name in found:
         if name not in known:
             raise HeedfulError(f"`{name}` does not go with {settings.task}", remedy="leave it out")

@@ -17,7 +17,7 @@ from heedful.training.training_config import TrainingConfig
 # The settings that are fields of a plan as they stand.
 SAME = (
     *("task", "model", "freeze", "layer_decay", "dropout", "random_weights", "by_tokens"),
-    *("epochs", "budget", "force", *TASK_FIELDS),
+    *("epochs", "budget", "force", "multi", *TASK_FIELDS),
 )
 RATE = 5e-5
 HEAD_RATE = 1e-3  # of layers that start from nothing and are more than one matrix
@@ -42,6 +42,9 @@ class Plan:
     combine: str | None = None
     lstm_width: int | None = None
     lstm_layers: int | None = None
+    multi: bool = False
+    balance: bool = False
+    pooling: str | None = None
     freeze: str | None = None
     layer_decay: float = 1.0
     head_rate: float | None = None  # the head's own learning rate
@@ -72,7 +75,7 @@ def plan_of(settings: FinetuningSettings, steps: int, eval_every: int) -> Plan:
 
 def training_of(settings: FinetuningSettings, steps: int, eval_every: int = 0) -> TrainingConfig:
     """What the trainer is told."""
-    kind = task_named(settings.task)
+    kind = task_named(settings.task_name)
     metric = _metric(kind, settings.metric)
     rate = HEAD_RATE if settings.features else RATE
     return TrainingConfig(

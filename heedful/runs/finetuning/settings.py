@@ -23,6 +23,12 @@ class FinetuningSettings:
     text: str | None = told(None, "The column with the text.", unset="found by the header")
     pair: str | None = told(None, "The column with the second text.")
     label: str | None = told(None, "The column with the label.")
+    multi: bool = told(
+        False,
+        "classify: any number of labels for a text, separated in one column, or `label` a,b,c: columns of 0 and 1.",
+    )
+    separator: str | None = told(None, "What parts the labels of `multi` in a cell.", unset="; | or , as found")
+    balance: bool = told(False, "classify: rarer labels count more, all labels alike.")
     limit: int | None = told(None, "Train on the first N rows only.", unset="all", least=1, metavar="N")
     epochs: float = told(3.0)
     budget: str | None = told(None, "30m, 2h or 2000steps instead of epochs.")
@@ -44,6 +50,9 @@ class FinetuningSettings:
     features: tuple[int, ...] = told(
         (), "Layers of the frozen encoder, as -1,-2,-3,-4; computed once, only the head learns.", metavar="LAYERS"
     )
+    pooling: str | None = told(
+        None, "What sums a text up, for classify, regress and choose: cls, or mean or max of its tokens.", unset="cls"
+    )
     head: str | None = told(None, "For tag: linear, bilstm, crf or bilstm-crf.", unset="linear")
     combine: str | None = told(None, "How the layers of `features` are joined, for tag: concat or sum.")
     lstm_width: int | None = told(None, "Of each direction of a bilstm head.", unset="256", least=1)
@@ -59,10 +68,17 @@ class FinetuningSettings:
 
     force: bool = told(False, "Take a tokenizer of far fewer pieces than the model has rows.")
 
+    @property
+    def task_name(self) -> str:
+        """The task as the registry has it."""
+        return "multilabel" if self.multi else self.task
+
     def __post_init__(self) -> None:
         for name in ("train", "dev"):
             object.__setattr__(self, name, data_of(getattr(self, name)))
         check_bounds(self)
+        if self.multi and self.task not in ("classify", "multilabel"):
+            raise HeedfulError(f"`multi` does not go with {self.task}", remedy="leave it out, or use classify")
         refuse_idle(self, ("metric", "patience", "eval_every"))
         refuse_idle(self, ("keep",), lambda keep: keep == "best")
         if self.keep not in (None, "best", "last"):

@@ -35,6 +35,7 @@ class PretrainingSettings:
     pairs: str = told("nsp", "nsp, sop (sentence order) or none.")
     duplicates: int = told(0, "Use what `corpus build --static --duplicates N` wrote.", unset="none")
     single_sentences: bool = told(False, "A and B are one sentence each, not runs that fill the length.")
+    predict_one_in: int = told(6, "XLNet: of so many tokens one is predicted.", least=2)
     learning_rate: float = told(1e-4, flags=("--learning-rate", "--lr"))
     warmup: float = told(0.1, "Share of the steps, or steps from 1 on.")
     weight_decay: float = told(0.01)
