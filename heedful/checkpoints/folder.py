@@ -151,7 +151,7 @@ def _vocabulary_notes(tokenizer: Tokenizer | None, config: EncoderConfig, folder
             f"the tokenizer has {pieces} pieces and the model {rows} rows: it may be that of another model, and then "
             "every answer is nonsense",
             where=folder,
-            remedy=f"use the tokenizer the model was trained with; if it is this one, --force (in Python force=True), "
+            remedy=f"use the tokenizer the model was trained with; if it is this one, use `force`, "
             f'or "{PIECES}": {pieces} in {CONFIG}',
         )
     return [f"{rows - pieces} of the model's {rows} vocabulary rows have no piece"] if rows > pieces else []
