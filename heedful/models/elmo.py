@@ -175,9 +175,7 @@ class Elmo(Encoder):
         of_token = begins.cumsum(0) - 1
         first = begins.nonzero()[:, 0]
         place = torch.arange(len(ids), device=ids.device) - first[of_token] + 1
-        counts = (
-            torch.stack([part.sum() for part in torch.split(begins, list(batch.lengths))]).tolist() if len(ids) else []
-        )
+        counts = [int(part.sum()) for part in torch.split(begins, list(batch.lengths))]
         kept = place <= self.config.characters_per_word - 2
         sizes = torch.bincount(of_token[kept], minlength=len(first))
         longest = int(sizes.max()) if len(sizes) else 0
@@ -188,7 +186,7 @@ class Elmo(Encoder):
         characters[of_token[kept], place[kept]] = _characters(ids[kept])
         characters.scatter_(1, sizes[:, None] + 1, WORD_END)
         distinct, number = torch.unique(characters, dim=0, return_inverse=True)
-        return Words(of_token, distinct, number, tuple(map(int, counts)))
+        return Words(of_token, distinct, number, tuple(counts))
 
     @property
     def token_matrix(self) -> Tensor:

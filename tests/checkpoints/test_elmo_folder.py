@@ -23,7 +23,8 @@ from heedful.text.tokenizer import Tokenizer
 
 CONFIG = ElmoConfig(character_width=3, filters=((1, 4), (3, 6)), characters_per_word=20, projection=4, lstm_width=6)
 OPTIONS = {
-    "lstm": {"cell_clip": 3, "proj_clip": 3, "use_skip_connections": True, "n_layers": 2, "projection_dim": 4, "dim": 6},
+    "lstm": {"cell_clip": 3, "proj_clip": 3, "use_skip_connections": True,
+             "n_layers": 2, "projection_dim": 4, "dim": 6},
     "char_cnn": {
         "embedding": {"dim": 3}, "filters": [[1, 4], [3, 6]], "n_highway": 2, "n_characters": 262,
         "max_characters_per_token": 20, "activation": "relu",
