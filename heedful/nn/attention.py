@@ -86,7 +86,11 @@ class MultiHeadSelfAttention(nn.Module):
         """(N, D) -> (N, D); with `rows` (M,), only the results of these flat rows, (M, D)."""
         qkv = self.qkv(x)
         dropout = self.dropout if self.training else 0.0
-        blocks = [_joined(mix(*heads, dropout=dropout, causal=self.causal)) for heads in self._heads_of(qkv, groups)]
+        blocks = [
+            # What is padded stands on the right, where a causal look never goes.
+            _joined(mix(*heads, None if self.causal else group.visible, dropout=dropout, causal=self.causal))
+            for heads, group in zip(self._heads_of(qkv, groups), groups, strict=True)
+        ]
         mixed = blocks[0] if len(blocks) == 1 else torch.cat(blocks)
         return self.out(mixed if rows is None else mixed[rows])  # type: ignore[no-any-return]
 
