@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from heedful.checkpoints.names import NameTable
+from heedful.checkpoints.names import NameTable, renamed
 from heedful.checkpoints.tensors import FLOATS, Tensors
 from heedful.errors import HeedfulError
 
@@ -45,8 +45,15 @@ def source(tensors: Tensors, table: NameTable) -> WeightSource:
     """Give each tensor its name in the table; two for one name are refused, and unknown ones inside the encoder."""
     spelled: dict[str, str] = {}
     left_over: list[str] = []
+    in_class = table.class_spelling([table.respell(on_disk) for on_disk in tensors])
+    plain = {theirs: name for name, theirs in in_class.items()}
     for on_disk in tensors:
-        name = table.respell(on_disk)
+        if table.is_constant(table.respell(on_disk)):
+            continue
+        name = renamed(table.respell(on_disk), plain)
+        if name == table.respell(on_disk) and renamed(name, in_class) != name:
+            left_over.append(on_disk)  # what this class calls otherwise: it does not look at this one
+            continue
         if not table.knows(name):
             if not table.inside_encoder(name):
                 left_over.append(on_disk)
@@ -75,6 +82,8 @@ def fill_parameters(model: nn.Module, found: WeightSource, prefix: str = "", fre
     targets = {name: target for name, target in model.state_dict().items() if not f"{prefix}{name}".startswith(absent)}
     places = {name: found.table.on_disk(prefix + name) for name in targets}
     _check_complete(found, [part for parts in places.values() for part in parts])
+    # As they lie on disk; what is written there is written into the parameters.
+    targets = {name: x.T if found.table.is_transposed(prefix + name) else x for name, x in targets.items()}
     for name, target in targets.items():
         _check_shapes(found, places[name], target)
     for name, target in targets.items():
@@ -112,13 +121,16 @@ def unfilled(build: Callable[[], M], config: object) -> M:
         raise HeedfulError(what, where=config, remedy="fix the numbers in config.json") from error
 
 
-def take_apart(model: nn.Module, table: NameTable, prefix: str = "") -> dict[str, Tensor]:
-    """The parameters of a model in fp32 under their names on disk."""
+def take_apart(model: nn.Module, table: NameTable, prefix: str = "", of_class: str | None = None) -> dict[str, Tensor]:
+    """The parameters of a model in fp32 under their names on disk, which may be those `of_class`."""
     tensors: dict[str, Tensor] = {}
+    in_class = table.in_classes.get(of_class or "", {})
     for name, parameter in model.state_dict().items():
         parts = table.on_disk(prefix + name)
-        whole = parameter.detach().to("cpu", torch.float32).contiguous()
-        tensors.update(zip(parts, _cut(whole, len(parts)), strict=True))
+        laid = parameter.detach().T if table.is_transposed(prefix + name) else parameter.detach()
+        whole = laid.to("cpu", torch.float32).contiguous()
+        named = [renamed(part, in_class) for part in parts]
+        tensors.update(zip(named, _cut(whole, len(named)), strict=True))
     return tensors
 
 

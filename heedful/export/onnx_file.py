@@ -36,15 +36,19 @@ def write_onnx(model: PaddedEncoder | PaddedHead, path: Path, precision: str = "
     ids, mask, segments = (torch.full((2, 5), value) for value in (1, 1, 0))
     sizes = {name: {0: "batch", 1: "sequence"} for name in INPUTS}
     with _quiet(), torch.no_grad():
-        program = torch.onnx.export(
-            model.eval(),
-            (ids, mask, segments),
-            dynamo=True,
-            verbose=False,
-            input_names=INPUTS,
-            output_names=model.outputs,
-            dynamic_shapes=sizes,
-        )
+        try:
+            program = torch.onnx.export(
+                model.eval(),
+                (ids, mask, segments),
+                dynamo=True,
+                verbose=False,
+                input_names=INPUTS,
+                output_names=model.outputs,
+                dynamic_shapes=sizes,
+            )
+        except Exception as error:  # the exporter has many, for each thing it cannot express
+            what = "torch cannot express this kind of model as ONNX"
+            raise HeedfulError(what, remedy="use the folder itself") from error
         assert program is not None
         whole = path if precision == "float32" else path.with_suffix(".float32.onnx")
         program.save(str(whole), external_data=False)

@@ -127,8 +127,10 @@ def test_what_cannot_be_written_is_refused_and_nothing_is_left(
         export_onnx(read_folder(folder), tmp_path / "out", "int4")
     forward = PaddedEncoder.forward
 
-    def wrong(self: PaddedEncoder, ids: torch.Tensor, mask: torch.Tensor, segments: torch.Tensor) -> object:
-        return forward(self, ids, torch.ones_like(mask), segments)  # looks at padding
+    def wrong(
+        self: PaddedEncoder, input_ids: torch.Tensor, attention_mask: torch.Tensor, token_type_ids: torch.Tensor
+    ) -> object:
+        return forward(self, input_ids, torch.ones_like(attention_mask), token_type_ids)  # looks at padding
 
     monkeypatch.setattr(PaddedEncoder, "forward", wrong)
     with pytest.raises(HeedfulError, match="not the same"):

@@ -12,9 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from heedful.data.labelled.dataset import Columns, Dataset, MultiLabelRow, Remark
+from heedful.data.labelled.dataset import PLACES, Columns, Dataset, MultiLabelRow, Remark
 from heedful.data.labelled.text_rows import LABELS, find_columns, text_table
-from heedful.data.oddities import PLACES
 from heedful.data.tables import Row, Table, as_json, column_named, no_column, text_under
 from heedful.errors import HeedfulError
 from heedful.text.rows import DataSource
