@@ -28,6 +28,7 @@ VERBS = (
     "pretrain",
     "report",
     "score",
+    "serve",
     "similarity",
     "tokenizer",
     "toy",

@@ -16,6 +16,7 @@ from heedful.runs.settings import Told, settings_from, told_of
 C = TypeVar("C", bound=Callable[..., Any])
 S = TypeVar("S")
 _PLACES: Mapping[str, Mapping[str, bool]] = {"file": {"dir_okay": False}, "folder": {"file_okay": False}, "any": {}}
+_GIVEN = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
 _FIELD = re.compile(r"`(\w+)`")
 
 
@@ -67,7 +68,7 @@ def given_settings(kind: type[S], otherwise: Mapping[str, Any] | None = None) ->
     ctx = click.get_current_context()
     names = {field.name for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
     sources = {name: ctx.get_parameter_source(name) for name in ctx.params}
-    given = {name: ctx.params[name] for name in names if sources.get(name) is ParameterSource.COMMANDLINE}
+    given = {name: ctx.params[name] for name in names if sources.get(name) in _GIVEN}
     return settings_from(kind, {**(otherwise or {}), **given})
 
 
