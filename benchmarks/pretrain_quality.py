@@ -24,9 +24,12 @@ from transformers import BertForPreTraining
 from heedful.checkpoints.encoder_folder import load_for_pretraining
 from heedful.checkpoints.folder import read_folder
 from heedful.data.corpus.corpus import Corpus
+from heedful.data.corpus.examples import Recipe
 from heedful.data.corpus.source import held_out_micro_batches
 from heedful.models.bert import BertForPretraining
 from heedful.runs.pretraining.plan import Plan
+from heedful.tasks.masked_objective import held_out_examples
+from heedful.tasks.objectives import MLM
 from heedful.tasks.pretraining import evaluate
 from heedful.training.process import prepare_process
 from heedful.training.run_folder import RunFolder
@@ -42,7 +45,7 @@ class Reference:
     def __init__(self, plan: Plan, corpus: Corpus) -> None:
         torch.manual_seed(plan.training.seed)
         self.plan = plan
-        self.source = plan.source(corpus)
+        self.source = plan.source(corpus, MLM)
         self.model = BertForPreTraining(ReferenceConfig(**asdict(plan.model))).train()
         self.optimiser = torch.optim.AdamW(
             self.model.parameters(), eps=plan.training.eps, weight_decay=plan.training.weight_decay, fused=True
@@ -94,7 +97,8 @@ def main() -> None:
     for name, folder in (("heedful", a.run / "model"), ("transformers", a.run / "reference")):
         model = load_for_pretraining(read_folder(folder), seed=0)
         assert isinstance(model, BertForPretraining)
-        examples = plan.held_out(corpus)
+        assert isinstance(plan.longest, Recipe)
+        examples = held_out_examples(corpus, plan.longest)
         with torch.no_grad():
             found = evaluate(model, held_out_micro_batches(examples, plan.batch_sizes[-1], plan.evaluated_examples))
         done = plan.training.steps if name == "transformers" else stored.training.steps

@@ -14,10 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from heedful.checkpoints.bert_family import BERT
+from heedful.checkpoints.bert_relatives import ALBERT, DISTILBERT, ELECTRA, ERNIE, MPNET
 from heedful.checkpoints.family import Family
+from heedful.checkpoints.roberta_family import ROBERTA, XLM_ROBERTA
+from heedful.checkpoints.xlnet_family import XLNET
 from heedful.errors import HeedfulError
 
-_known: dict[str, Family[Any]] = {family.model_type: family for family in (BERT,)}
+_OURS: tuple[Family[Any], ...] = (BERT, ROBERTA, XLM_ROBERTA, DISTILBERT, ALBERT, ELECTRA, ERNIE, MPNET, XLNET)
+_known: dict[str, Family[Any]] = {family.model_type: family for family in _OURS}
 
 
 def register_family(family: Family[Any]) -> None:
@@ -29,6 +33,9 @@ def family_named(model_type: str, where: object = None) -> Family[Any]:
     """The family of a model type."""
     if model_type in _known:
         return _known[model_type]
+    for family in _known.values():
+        if model_type in family.aliases:
+            return family
     others = entry_points(group="heedful.families")
     for entry in others:
         if entry.name == model_type:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from heedful.cli.run_options import RunCommand
-from heedful.cli.shared_options import force_option
+from heedful.cli.shared_options import encoding_option, force_option, overwrite_option
 
 
 @click.command(cls=RunCommand)
@@ -23,6 +23,14 @@ from heedful.cli.shared_options import force_option
 @click.option(
     "--rounds", type=click.IntRange(min=0), default=500, show_default=True, help="Of the bootstrap; 0 for no intervals."
 )
+@encoding_option
+@click.option(
+    "--errors",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="Write every wrong answer to this .csv, .tsv or .jsonl, with its place, text, label and probability.",
+)
+@overwrite_option
 @force_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(
@@ -32,25 +40,33 @@ def command(
     label: str | None,
     worst: int,
     rounds: int,
+    errors: str | None,
+    overwrite: bool,
     force: bool,
     as_json: bool,
 ) -> None:
     """Score a fine-tuned model (a run folder or its model folder) on labelled DATA.
 
     Each score comes with a 95 % bootstrap interval over the examples. Two models are compared on the same resamples
-    of the same examples (paired bootstrap).
+    of the same examples (paired bootstrap). A label that training never showed counts as an error, and is told.
 
     \b
     Examples:
       heedful evaluate run dev.tsv
       heedful evaluate run other-run dev.tsv
       heedful evaluate run test.jsonl --label score --json
+      heedful evaluate run test.csv --errors wrong.csv
     """
+    from heedful.atomic import check_free
     from heedful.cli.evaluate_report import evaluate_and_show
     from heedful.data.labelled.dataset import Columns
+    from heedful.inference.answer_table import answer_format
     from heedful.inference.evaluation import EvaluationSettings
 
     if not 2 <= len(models) <= 3:
         raise click.UsageError("give one or two runs, and the data after them")
+    if errors is not None:
+        answer_format(errors)
+        check_free(errors, overwrite)
     settings = EvaluationSettings(Columns(text, pair, label), rounds, worst)
-    evaluate_and_show(models[:-1], models[-1], settings, as_json, force)
+    evaluate_and_show(models[:-1], models[-1], settings, as_json, force, errors)

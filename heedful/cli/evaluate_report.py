@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -15,25 +15,30 @@ from heedful.cli.predict_file import tell_cut
 from heedful.cli.progress import progress_bar
 from heedful.inference.evaluation import Comparison, EvaluationReport, EvaluationSettings, evaluate
 from heedful.inference.load import predictor
+from heedful.inference.wrong_answers import write_errors
 from heedful.json_files import finite
-from heedful.tasks.task import Detail
+from heedful.tasks.task import Detail, Prediction, Task
 
 
 def evaluate_and_show(
-    models: Sequence[str], path: str, settings: EvaluationSettings, as_json: bool, force: bool
+    models: Sequence[str], path: str, settings: EvaluationSettings, as_json: bool, force: bool, errors: str | None
 ) -> None:
-    """Score one or two models on a file and print what came out."""
-    report = evaluate([predictor(model, force=force) for model in models], path, settings, progress_bar)
+    """Score one or two models on a file and print what came out; the wrong answers of the first go into `errors`."""
+    predictors = [predictor(model, force=force) for model in models]
+    report = evaluate(predictors, path, settings, progress_bar)
     for remark in report.remarks:
         click.echo(str(remark), err=True)
     tell_cut(report.cut, report.examples)
+    if errors is not None:
+        write_errors(report.wrong, errors, overwrite=True)  # that it may be replaced was asked before the work
+        click.echo(f"{len(report.wrong):,} wrong answers are in {errors}", err=True)
     if as_json:
         click.echo(json.dumps(finite(report.as_json()), ensure_ascii=False, allow_nan=False))
     else:
-        _show(models, report)
+        _show(models, report, predictors[0].task)
 
 
-def _show(models: Sequence[str], report: EvaluationReport) -> None:
+def _show(models: Sequence[str], report: EvaluationReport, task: Task[Any]) -> None:
     click.echo(f"{report.task}, {report.examples:,} examples")
     for name, value in report.scores.items():
         low_high = report.intervals.get(name)
@@ -44,7 +49,7 @@ def _show(models: Sequence[str], report: EvaluationReport) -> None:
         click.echo("\nthe surest of the wrong answers:")
     for row in report.worst:
         click.echo(f"  {row['where']}  {_short(row['text'])}")
-        click.echo(f"      true: {_short(row['truth'])}   said: {_said(row['said'])}")
+        click.echo(f"      true: {_short(row['truth'])}   said: {_said(task, row['said'])}")
     if report.compared is not None:
         _show_comparison(models, report.compared)
 
@@ -69,14 +74,9 @@ def _show_comparison(models: Sequence[str], compared: Comparison) -> None:
         click.echo(line)
 
 
-def _said(prediction: Mapping[str, Any]) -> str:
-    if "words" in prediction and "labels" in prediction:
-        tagged = zip(prediction["words"], prediction["labels"], strict=True)
-        return _short(" ".join(f"{word}/{tag}" for word, tag in tagged if tag != "O"))
-    plain = {k: v for k, v in prediction.items() if isinstance(v, str | int | float)}
-    return ", ".join(f"{k} {v:.3f}" if isinstance(v, float) else f"{v}" for k, v in plain.items()) or _short(
-        json.dumps(prediction, ensure_ascii=False)
-    )
+def _said(task: Task[Any], prediction: Prediction) -> str:
+    sure = prediction.get("probability")
+    return _short(task.said(prediction)) + (f", probability {sure:.3f}" if isinstance(sure, float) else "")
 
 
 def _short(text: str, most: int = 100) -> str:

@@ -51,12 +51,16 @@ def write_answer_table(file: IO[str], kind: str, given: Iterable[Cells], answers
     inputs, flat = list(given), [_flat(answer) for answer in answers]
     own = list(dict.fromkeys(name for cells in inputs for name in cells))
     added = {name: _free(name, own) for name in dict.fromkeys(name for cells in flat for name in cells)}
-    rows = [
-        [*(cells.get(name, "") for name in own), *(answer.get(name, "") for name in added)]
-        for cells, answer in zip(inputs, flat, strict=True)
-    ]
-    for row in [[*own, *added.values()], *rows]:
-        _write_row(file, kind, [_text(value) for value in row])
+    answered = ({added[name]: value for name, value in answer.items()} for answer in flat)
+    rows = [{**cells, **answer} for cells, answer in zip(inputs, answered, strict=True)]
+    write_table(file, kind, [*own, *added.values()], rows)
+
+
+def write_table(file: IO[str], kind: str, columns: Sequence[str], rows: Iterable[Cells]) -> None:
+    """Write a header, and what each row has under its columns."""
+    _write_row(file, kind, columns)
+    for row in rows:
+        _write_row(file, kind, [_text(row.get(name, "")) for name in columns])
 
 
 def _write_row(file: IO[str], kind: str, cells: Sequence[str]) -> None:
@@ -87,6 +91,6 @@ def _text(value: Any) -> str:
         return value
     if value is None:
         return ""
-    if isinstance(value, list) and value and all(isinstance(one, str) for one in value):
+    if isinstance(value, list) and value and all(isinstance(one, str) and " " not in one for one in value):
         return " ".join(value)
     return json.dumps(value, ensure_ascii=False)

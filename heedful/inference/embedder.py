@@ -28,6 +28,7 @@ from heedful.inference.features import Features, Pieces, Vectors, features_of
 from heedful.inference.fill_mask import Blank, fill_mask
 from heedful.inference.masked_lm import MaskedLm, load_mlm_head
 from heedful.inference.predictor import Predictor
+from heedful.inference.smaller_batches import in_halves
 from heedful.inference.workers import worker_pool
 from heedful.models.encoder import check_room
 from heedful.nn.packed_linear import can_pack
@@ -222,7 +223,10 @@ class Embedder:
             yield Work(chunk, pieces, cut_by_tokens([len(p.ids) for p in pieces], TOKENS_PER_BATCH))
 
     def _compute(self, work: Work, batch: list[int], wanted: Features) -> list[Vectors]:
-        return self.vectors_of([work.pieces[i] for i in batch], wanted)
+        def compute(some: list[int]) -> list[Vectors]:
+            return self.vectors_of([work.pieces[i] for i in some], wanted)
+
+        return in_halves(compute, batch, [len(p.ids) for p in work.pieces])
 
 
 def _finished(work: Work, futures: Sequence[Future[list[Vectors]]]) -> Chunk:

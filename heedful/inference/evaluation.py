@@ -2,6 +2,7 @@
 
     report = evaluate([predictor("run")], "dev.tsv")
     report.scores["accuracy"], report.intervals["accuracy"], report.worst
+    write_errors(report.wrong, "errors.csv")          # of heedful.inference.wrong_answers
 
 Each score has a 95 % bootstrap interval over the examples, and two models are compared on the same resamples of the
 same examples (paired bootstrap).
@@ -12,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import count
 from typing import Any
 
@@ -23,13 +24,12 @@ from heedful.data.labelled.dataset import Columns, Remark
 from heedful.errors import HeedfulError
 from heedful.inference.bars import Bar, no_bar
 from heedful.inference.predictor import Evaluation, Predictor
+from heedful.inference.wrong_answers import WrongAnswer, surest_first, wrong_answers
 from heedful.tasks.bootstrap import interval, paired
 from heedful.tasks.task import Detail
 from heedful.text.rows import DataSource
 
 ROUNDS, WORST = 500, 5
-# The scores of which one says how right a single answer is, the first that a task has; errors count downwards.
-SINGLE = ("accuracy", "f1", "squared_error")
 
 
 @dataclass(frozen=True)
@@ -50,14 +50,15 @@ class EvaluationReport:
     intervals: Mapping[str, tuple[float, float]]
     details: Sequence[Detail] = ()
     worst: Sequence[Mapping[str, Any]] = ()  # the surest of the wrong answers: where, text, truth, said
+    wrong: Sequence[WrongAnswer] = ()  # all of them, in the order of the data; of numbers the farthest first
     compared: Comparison | None = None
     remarks: Sequence[Remark] = ()
     cut: int = 0  # examples that the model has not seen whole
 
     def as_json(self) -> dict[str, Any]:
         """The report as plain values; what is absent is left out."""
-        told = asdict(self)
-        for name in ("remarks", "cut", *(["compared"] if self.compared is None else [])):
+        told = asdict(replace(self, wrong=()))
+        for name in ("wrong", "remarks", "cut", *(["compared"] if self.compared is None else [])):
             del told[name]
         return told
 
@@ -85,6 +86,7 @@ def evaluate(
     _check_same_truth(results)
     one, result = predictors[0], results[0]
     examples, predictions = result.data.examples, result.predictions
+    wrong = wrong_answers(one.task, examples, predictions)
     with bar("resampling", settings.rounds * len(results), "rounds") as advance:
         rounds = count(1)
         first, *others = (
@@ -99,7 +101,8 @@ def evaluate(
         scores=dict(result.scores),
         intervals=intervals,
         details=tuple(one.task.details(examples, predictions)),
-        worst=tuple(_worst(one, result, settings.worst)),
+        worst=[_shown(answer) for answer in surest_first(wrong)[: settings.worst]],
+        wrong=wrong,
         compared=compared,
         remarks=result.data.remarks,
         cut=sum("cut" in answer for answer in predictions),
@@ -149,19 +152,9 @@ def _intervals(again: _Rescored, rounds: int) -> dict[str, tuple[float, float]]:
     return {name: interval(again.named(name), again.examples, rounds) for name in again.scores if rounds}
 
 
-def _worst(one: Predictor, result: Evaluation, most: int) -> list[dict[str, Any]]:
-    """The answers that are most wrong, the surest first."""
-    ranked: list[tuple[float, float, int, Any, Any]] = []
-    for example, prediction in zip(result.data.examples, result.predictions, strict=True):
-        alone = one.task.score([example], [prediction])
-        name = next((name for name in SINGLE if name in alone), None)
-        if name is None:
-            return []
-        right = -alone[name] if name == "squared_error" else alone[name]
-        if name == "squared_error" or right < 1:
-            ranked.append((right, -float(prediction.get("probability", 0.0)), len(ranked), example, prediction))
-    rows = sorted(ranked, key=lambda row: row[:3])[:most]
-    return [{"where": e.where, "text": e.shown, "truth": e.truth, "said": said} for *_, e, said in rows]
+def _shown(answer: WrongAnswer) -> dict[str, Any]:
+    example = answer.example
+    return {"where": example.where, "text": example.shown, "truth": example.truth, "said": answer.prediction}
 
 
 def _comparison(first: _Rescored, second: _Rescored, rounds: int) -> Comparison:

@@ -7,7 +7,7 @@ predictor.predict(["a text", "another"])        # one mapping for each, ready fo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +87,7 @@ class Predictor:
                 yield predict(self.task, self.model, chunk, self.tokenizer, pool.map)
 
     def read(self, data: str | DataSource, columns: Columns | None = None, labelled: bool = True) -> Dataset[Any]:
-        """The examples of a file, or of rows in memory, checked against the labels the model knows.
+        """The examples of a file, or of rows in memory; remarks tell of labels that training never showed.
 
         Columns that are not named are those of the training data. Without `labelled` every row is an example: one that
         cannot be read is an error, where labelled data may lose a few.
@@ -95,8 +95,8 @@ class Predictor:
         found = self.task.read_data(data, self.columns(data, columns or Columns(), labelled), labelled)
         if labelled:
             self.task.check(found.examples)
-        else:
-            _check_whole(found)
+            return replace(found, remarks=(*found.remarks, *self.task.unseen(found.examples)))
+        _check_whole(found)
         return found
 
     def evaluate(self, data: Dataset[Any], advance: Callable[[int], object] = lambda done: None) -> Evaluation:
@@ -112,7 +112,7 @@ class Predictor:
         own = self.trained_on.columns
         if not labelled and asked == Columns() and _holds_plain_lines(data, own.text):
             return asked
-        return Columns(asked.text or own.text, asked.pair or own.pair, asked.label or own.label)
+        return Columns(*(getattr(asked, one.name) or getattr(own, one.name) for one in fields(Columns)))
 
     def check_pairs(self, examples: Sequence[Any]) -> None:
         """Refuse pairs where the model was trained on single texts, and the other way round."""

@@ -25,8 +25,9 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from heedful.data.labelled import dataset
-from heedful.data.labelled.dataset import Columns, Dataset, Question
+from heedful.data.labelled.dataset import Columns, Dataset, Question, Remark
 from heedful.data.labelled.squad import read_questions
+from heedful.data.oddities import Oddities
 from heedful.errors import HeedfulError
 from heedful.models.encoder import Encoder
 from heedful.models.heads import SpanFinder
@@ -102,14 +103,17 @@ class Answer(Task[Question]):
         return cls(**{"language": _language(examples), "no_answer": not all(answered), **fields})
 
     def check(self, examples: Sequence[Question]) -> None:
-        """Refuse questions without an answer where training had none."""
+        """Every question can be scored."""
+
+    def unseen(self, examples: Sequence[Question]) -> tuple[Remark, ...]:
+        """Questions without an answer where every one in training had one: whatever is answered is wrong."""
+        found = Oddities()
         for question in examples:
             if not question.answers and not self.no_answer:
-                raise HeedfulError(
-                    "this question has no answer, but every question of the training data has one",
-                    where=question.where or None,
-                    remedy="leave such questions out, or train with some of them",
+                found.note(
+                    "questions without an answer, which training never showed: counted as errors", question.where
                 )
+        return found.remarks
 
     def encode(self, examples: Sequence[Question], tokenizer: Tokenizer) -> list[Item]:
         """One item for each window; of a question that does not fit, as much as fills half of a window."""
@@ -195,6 +199,10 @@ class Answer(Task[Question]):
                 place = places[first][0], places[last][1]
                 found[place] = max(score, found.get(place, -math.inf))
         return sorted(found.items(), key=lambda pair: -pair[1])[:CANDIDATES]
+
+    def said(self, prediction: Prediction) -> str:
+        """The answer."""
+        return str(prediction["answer"]) or "(no answer)"
 
     def score(self, examples: Sequence[Question], predictions: Sequence[Prediction]) -> Mapping[str, float]:
         """Exact match and F1, and those of questions with and without an answer where there are both."""

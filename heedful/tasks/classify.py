@@ -5,19 +5,19 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from heedful.data.labelled.dataset import TextRow
+from heedful.data.labelled.dataset import Remark, TextRow
 from heedful.errors import HeedfulError
 from heedful.models.encoder import Encoder
-from heedful.models.heads import SequenceClassifier
-from heedful.tasks.label_metrics import accuracy, confusion, f1, macro_f1, matthews, per_label
+from heedful.tasks.label_metrics import accuracy, f1, macro_f1, matthews, per_label
 from heedful.tasks.task import Detail, Item, Prediction
 from heedful.tasks.text_items import TextTask, mean_outputs, text_items
+from heedful.tasks.unseen import all_labels, confusion_table, refuse_strangers, unseen_labels
 from heedful.text.tokenizer import Tokenizer
 
 # More labels than this and than half of the rows are no labels.
@@ -33,11 +33,13 @@ class Classify(TextTask):
     scores: ClassVar[tuple[str, ...]] = ("accuracy", "f1", "matthews")
 
     labels: tuple[str, ...] = ()
+    balance: bool = False
+    weights: tuple[float, ...] = ()  # how much a row of each label counts
 
     @classmethod
     def fit(cls, examples: Sequence[TextRow], **fields: Any) -> Classify:
         """The labels that occur, sorted: numbers by size, everything else by spelling."""
-        labels = sorted({str(row.label) for row in examples}, key=_rank)
+        labels = sorted({str(row.label) for row in examples}, key=label_order)
         if len(labels) < 2:
             raise HeedfulError(
                 f"there is only the label {labels[0]!r}" if labels else "there are no rows",
@@ -48,20 +50,21 @@ class Classify(TextTask):
             raise HeedfulError(
                 f"{len(labels):,} different labels in {len(examples):,} rows, of which most occur once",
                 where=examples[0].where,
-                remedy="name the column of the labels with --label; for numbers there is `regress`",
+                remedy="name the column of the labels with `label`; for numbers there is `regress`",
             )
-        return cls(labels=tuple(labels), **fields)
+        task = cls(labels=tuple(labels), **fields)
+        return replace(task, weights=_balanced(labels, examples)) if task.balance else task
 
     def check(self, examples: Sequence[TextRow]) -> None:
-        """Refuse a label that training never showed."""
-        known = set(self.labels)
+        """Refuse a row without a label, and rows that have nothing in common with the training data."""
         for row in examples:
-            if row.label not in known:
-                raise HeedfulError(
-                    f"the label {row.label!r} does not occur in the training data",
-                    where=row.where,
-                    remedy=f"the labels are {', '.join(self.labels[:20])}; fix the row, or train with such rows",
-                )
+            if row.label is None:
+                raise HeedfulError("the row has no label", where=row.where or None, remedy="give each row a label")
+        refuse_strangers([(str(row.label), row.where) for row in examples], self.labels)
+
+    def unseen(self, examples: Sequence[TextRow]) -> tuple[Remark, ...]:
+        """Rows whose label training never showed: no answer to them is right."""
+        return unseen_labels(((str(row.label), row.where) for row in examples), self.labels, "label")
 
     def encode(self, examples: Sequence[TextRow], tokenizer: Tokenizer) -> list[Item]:
         """One item a row, or with a stride one for each window."""
@@ -71,12 +74,13 @@ class Classify(TextTask):
         )
 
     def model(self, encoder: Encoder) -> nn.Module:
-        """Pooler, dropout and a linear layer over the encoder."""
-        return SequenceClassifier(encoder, len(self.labels), self.features)
+        """A logit for each label from what sums the text up."""
+        return self.classifier(encoder, len(self.labels))
 
     def loss(self, model: nn.Module, outputs: Tensor, counts: Sequence[int], targets: Tensor) -> Tensor:
-        """Cross-entropy."""
-        return F.cross_entropy(outputs, targets.long(), reduction="sum")
+        """Cross-entropy, in which rarer labels may count more."""
+        weights = outputs.new_tensor(self.weights) if self.weights else None
+        return F.cross_entropy(outputs, targets.long(), weights, reduction="sum")
 
     def decode(
         self, model: nn.Module, examples: Sequence[TextRow], items: Sequence[Item], outputs: Sequence[Sequence[Tensor]]
@@ -91,6 +95,10 @@ class Classify(TextTask):
         label = max(probabilities, key=probabilities.__getitem__)
         return {"label": label, "probability": probabilities[label], "probabilities": probabilities}
 
+    def said(self, prediction: Prediction) -> str:
+        """The label."""
+        return str(prediction["label"])
+
     def score(self, examples: Sequence[TextRow], predictions: Sequence[Prediction]) -> Mapping[str, float]:
         """Accuracy, F1 and Matthews."""
         truth = [str(row.label) for row in examples]
@@ -98,7 +106,7 @@ class Classify(TextTask):
         two = len(self.labels) == 2
         return {
             "accuracy": accuracy(truth, guess),
-            "f1": f1(truth, guess, self.labels[1]) if two else macro_f1(truth, guess, self.labels),
+            "f1": f1(truth, guess, self.labels[1]) if two else macro_f1(truth, guess, all_labels(self.labels, truth)),
             "matthews": matthews(truth, guess),
         }
 
@@ -111,22 +119,25 @@ class Classify(TextTask):
         """Which labels are taken for which others, and each label by itself."""
         truth = [str(row.label) for row in examples]
         guess = [str(prediction["label"]) for prediction in predictions]
-        counts = confusion(truth, guess, self.labels).tolist()
+        every = all_labels(self.labels, truth)
         return (
-            Detail(
-                "true label by rows, guessed by columns",
-                ("", *self.labels),
-                [(label, *row) for label, row in zip(self.labels, counts, strict=True)],
-            ),
+            confusion_table(truth, guess, self.labels, "label"),
             Detail(
                 "by label",
                 ("label", "precision", "recall", "f1", "examples"),
-                [tuple(scores) for scores in per_label(truth, guess, self.labels)],
+                [tuple(scores) for scores in per_label(truth, guess, every)],
             ),
         )
 
 
-def _rank(label: str) -> tuple[bool, float, str]:
+def _balanced(labels: Sequence[str], rows: Sequence[TextRow]) -> tuple[float, ...]:
+    """Weights by which every label counts alike, n / (K·n_k): their mean over the rows is 1."""
+    counts = Counter(str(row.label) for row in rows)
+    return tuple(len(rows) / (len(labels) * counts[label]) for label in labels)
+
+
+def label_order(label: str) -> tuple[bool, float, str]:
+    """What labels are sorted by: numbers by size, and after them everything else by spelling."""
     try:
         number = float(label)
     except ValueError:

@@ -1,38 +1,23 @@
 """What encoders are pretrained on, by name; a run asks the family of its model which of these it has.
 
 objective = objective_of(family)             # BERT's is "mlm"
-Trainer(model, objective.losses, source, …)
+Trainer(model, objective.in_run(model, batch_size), source, …)
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
-from torch import Tensor, nn
-
 from heedful.checkpoints.family import Family
-from heedful.data.corpus.examples import Examples, check_mask_tokens
 from heedful.errors import HeedfulError
-from heedful.tasks.pretraining import evaluate, filled_in, pretraining_losses
-from heedful.text.tokenizer import Tokenizer
+from heedful.tasks.masked_objective import MaskedObjective
+from heedful.tasks.permutation import PermutationObjective
+from heedful.tasks.pretraining_objective import PretrainingObjective
 
+MLM = MaskedObjective()
+PERMUTATION = PermutationObjective()
 
-@dataclass(frozen=True)
-class PretrainingObjective:
-    """Something to be learned from text alone."""
-
-    name: str
-    check: Callable[[Tokenizer], None]  # refuses a tokenizer that lacks what this needs, such as [MASK]
-    losses: Callable[[nn.Module, Any], Mapping[str, Tensor]]  # the sum of each loss over a micro-batch
-    evaluate: Callable[[nn.Module, Iterable[Any]], dict[str, float]]  # scores over held-out micro-batches
-    shown: Callable[[nn.Module, Examples, Tokenizer], list[dict[str, Any]]]  # what the model makes of a few examples
-
-
-MLM = PretrainingObjective("mlm", check_mask_tokens, pretraining_losses, evaluate, filled_in)
-
-_known: dict[str, PretrainingObjective] = {objective.name: objective for objective in (MLM,)}
+_known: dict[str, PretrainingObjective] = {objective.name: objective for objective in (MLM, PERMUTATION)}
 
 
 def register_objective(objective: PretrainingObjective) -> None:
@@ -46,3 +31,8 @@ def objective_of(family: Family[Any], name: str | None = None) -> PretrainingObj
     if chosen not in _known:
         raise HeedfulError(f"there is no objective {chosen!r}", remedy=f"the objectives are {', '.join(_known)}")
     return _known[chosen]
+
+
+def settings_of_some() -> set[str]:
+    """The settings of a run that mean something to some objective only."""
+    return {setting for objective in _known.values() for setting in objective.settings}

@@ -22,7 +22,7 @@ from tokenizers import Encoding
 from torch import Tensor, nn
 
 from heedful.data.labelled.conll import read_tagged, tagged_from_text, tagged_from_words
-from heedful.data.labelled.dataset import Columns, Dataset, TaggedWords
+from heedful.data.labelled.dataset import Columns, Dataset, Remark, TaggedWords, tagged_words
 from heedful.errors import HeedfulError
 from heedful.models.encoder import Encoder
 from heedful.models.heads import Tagger
@@ -30,6 +30,7 @@ from heedful.nn.crf import Crf, bio_transitions
 from heedful.tasks.entities import Tags, entities, entity_counts, entity_scores, repair
 from heedful.tasks.label_metrics import LabelScores, per_label, require_pairs
 from heedful.tasks.task import Detail, Item, Prediction, Rescorer, Task, Window
+from heedful.tasks.unseen import all_labels, confusion_table, unseen_labels
 from heedful.tasks.windows import home, spread
 from heedful.text.rows import DataSource
 from heedful.text.tokenizer import Tokenizer
@@ -57,8 +58,8 @@ class Tag(Task[TaggedWords]):
 
     @classmethod
     def read(cls, path: DataSource, columns: Columns, labelled: bool = True) -> Dataset[TaggedWords]:
-        """Sentences of a CoNLL or JSON-lines file; it has no columns to choose."""
-        return read_tagged(path, labelled)
+        """Sentences of a CoNLL or JSON-lines file; without tags, also the texts in a column of a table."""
+        return read_tagged(path, labelled, columns)
 
     @classmethod
     def example(cls, given: Any) -> TaggedWords:
@@ -86,19 +87,16 @@ class Tag(Task[TaggedWords]):
         return cls(labels=tuple(sorted(tags, key=lambda tag: (tag != "O", tag))), **fields)
 
     def check(self, examples: Sequence[TaggedWords]) -> None:
-        """Refuse sentences without tags, and a tag that training never showed."""
-        known = set(self.labels)
+        """Refuse sentences without tags."""
         for example in examples:
             if example.tags is None:
                 what, remedy = "the words have no tags", "give a tag for each word"
                 raise HeedfulError(what, where=example.where or None, remedy=remedy)
-            for word, tag in zip(example.words, example.tags, strict=True):
-                if tag not in known:
-                    raise HeedfulError(
-                        f"the tag {tag!r} of {word!r} does not occur in the training data",
-                        where=example.where or None,
-                        remedy=f"the tags are {', '.join(self.labels[:20])}; fix it, or train with such sentences",
-                    )
+
+    def unseen(self, examples: Sequence[TaggedWords]) -> tuple[Remark, ...]:
+        """Words whose tag training never showed: no answer to them is right."""
+        tagged = ((tag, example.where) for example in examples for tag in example.tags or ())
+        return unseen_labels(tagged, self.labels, "tag")
 
     def encode(self, examples: Sequence[TaggedWords], tokenizer: Tokenizer) -> list[Item]:
         """One item a sentence, or one for each window of a long one; none for a sentence without words."""
@@ -187,13 +185,17 @@ class Tag(Task[TaggedWords]):
         sure = {"probability": _mean(probabilities), "probabilities": probabilities}
         return {**words, **sure, "entities": found}
 
+    def said(self, prediction: Prediction) -> str:
+        """The words that are tagged."""
+        return tagged_words(prediction["words"], prediction["labels"])
+
     def score(self, examples: Sequence[TaggedWords], predictions: Sequence[Prediction]) -> Mapping[str, float]:
         """F1, precision and recall of entities, and the accuracy of words."""
         return self.rescorer(examples, predictions)(np.arange(len(examples)))
 
     def rescorer(self, examples: Sequence[TaggedWords], predictions: Sequence[Prediction]) -> Rescorer:
         """As `score`, from the counts of each sentence."""
-        truth, guess = _tags(examples, predictions)
+        truth, guess = self._tags(examples, predictions)
         words = _word_counts(truth, guess)
         found = entity_counts(truth, guess) if self.finds_entities else words[:, [0, 1, 1]]
 
@@ -211,19 +213,27 @@ class Tag(Task[TaggedWords]):
         return tag, [{"labels": [tag] * len(example.words)} for example in examples]
 
     def details(self, examples: Sequence[TaggedWords], predictions: Sequence[Prediction]) -> Sequence[Detail]:
-        """Each type of entity by itself, or each label where there are no entities."""
-        truth, guess = _tags(examples, predictions)
+        """Which words are taken for which others, and each type of entity, or each label, by itself."""
+        truth, guess = self._tags(examples, predictions)
+        flat = [*chain.from_iterable(truth)], [*chain.from_iterable(guess)]
         if self.finds_entities:
-            by_type = entity_scores(truth, guess).per_type
-            return (
-                Detail(
-                    "by type", ("type", "precision", "recall", "f1", "entities"), [tuple(scores) for scores in by_type]
-                ),
-            )
-        by_label = per_label([*chain.from_iterable(truth)], [*chain.from_iterable(guess)], self.labels)
-        return (
-            Detail("by label", ("label", "precision", "recall", "f1", "words"), [tuple(scores) for scores in by_label]),
-        )
+            kinds = list(dict.fromkeys(_kind(label) for label in self.labels))
+            true, said = ([_kind(tag) for tag in tags] for tags in flat)
+            confused = confusion_table(true, said, kinds, "type of a word")
+            scores, columns = entity_scores(truth, guess).per_type, ("type", "precision", "recall", "f1", "entities")
+            return confused, Detail("by type", columns, [tuple(one) for one in scores])
+        by_label = per_label(*flat, all_labels(self.labels, flat[0]))
+        columns = ("label", "precision", "recall", "f1", "words")
+        return confusion_table(*flat, self.labels, "tag"), Detail("by label", columns, [tuple(one) for one in by_label])
+
+    def _tags(
+        self, examples: Sequence[TaggedWords], predictions: Sequence[Prediction]
+    ) -> tuple[list[Tags], list[Tags]]:
+        """The true and the guessed tags; beside entities a true tag of another scheme counts as one of its own."""
+        truth: list[Tags] = [example.tags or () for example in examples]
+        if self.finds_entities:
+            truth = [[tag if _is_iob(tag) else f"B-{tag}" for tag in tags] for tags in truth]
+        return truth, [prediction["labels"] for prediction in predictions]
 
     @property
     def architecture(self) -> str | None:  # type: ignore[override]
@@ -233,7 +243,7 @@ class Tag(Task[TaggedWords]):
     @property
     def finds_entities(self) -> bool:
         """Whether the labels are O, B-X and I-X, and not plain ones such as parts of speech."""
-        return all(label == "O" or label[:2] in ("B-", "I-") for label in self.labels)
+        return all(map(_is_iob, self.labels))
 
     @property
     def _has_crf(self) -> bool:
@@ -245,8 +255,13 @@ def _crf_of(model: nn.Module) -> Crf | None:
     return model.crf
 
 
-def _tags(examples: Sequence[TaggedWords], predictions: Sequence[Prediction]) -> tuple[list[Tags], list[Tags]]:
-    return [example.tags or () for example in examples], [prediction["labels"] for prediction in predictions]
+def _is_iob(tag: str) -> bool:
+    return tag == "O" or tag[:2] in ("B-", "I-")
+
+
+def _kind(tag: str) -> str:
+    """The type of the entity that a word belongs to, or O."""
+    return tag if tag == "O" else tag[2:]
 
 
 def _word_counts(truth: Sequence[Tags], guess: Sequence[Tags]) -> NDArray[np.int64]:

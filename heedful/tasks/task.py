@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from heedful.data.labelled.dataset import Columns, Dataset
+from heedful.data.labelled.dataset import BadRows, Columns, Dataset, Remark
+from heedful.data.tables import as_json
 from heedful.models.encoder import Encoder
 from heedful.text.rows import DataSource, Rows
 from heedful.text.tokenizer import Tokenizer
@@ -83,9 +84,12 @@ class Task(ABC, Generic[E]):
         """The examples of a file; without `labelled`, labels may be missing."""
 
     @classmethod
-    def read_data(cls, data: str | DataSource, columns: Columns, labelled: bool = True) -> Dataset[E]:
-        """The examples of a file, by its name, or of rows in memory."""
-        return cls.read(data.named(cls.layouts) if isinstance(data, Rows) else Path(data), columns, labelled)
+    def read_data(
+        cls, data: str | DataSource, columns: Columns, labelled: bool = True, bad_rows: BadRows | None = None
+    ) -> Dataset[E]:
+        """The examples of a file, by its name, or of rows in memory; bad rows are refused unless they are to skip."""
+        source = data.named(cls.layouts) if isinstance(data, Rows) else Path(data)
+        return cls.read(source, columns, labelled).settled(bad_rows)
 
     @classmethod
     @abstractmethod
@@ -99,7 +103,11 @@ class Task(ABC, Generic[E]):
 
     @abstractmethod
     def check(self, examples: Sequence[E]) -> None:
-        """Refuse labelled examples that do not go with the training examples, such as a label never seen."""
+        """Refuse labelled examples that cannot be scored, such as one without a label."""
+
+    def unseen(self, examples: Sequence[E]) -> tuple[Remark, ...]:
+        """What labelled examples ask for that training never showed: the model's errors, for its user to know."""
+        return ()
 
     @abstractmethod
     def encode(self, examples: Sequence[E], tokenizer: Tokenizer) -> list[Item]:
@@ -126,6 +134,10 @@ class Task(ABC, Generic[E]):
     @abstractmethod
     def score(self, examples: Sequence[E], predictions: Sequence[Prediction]) -> Mapping[str, float]:
         """How good predictions for labelled examples are."""
+
+    def said(self, prediction: Prediction) -> str:
+        """What a prediction says, for a reader, without how sure it is."""
+        return as_json(prediction)
 
     def blind_guess(self, examples: Sequence[E]) -> tuple[str, Sequence[Prediction]] | None:
         """The best single answer for all labelled examples, by its name, and as predictions; None if there is none."""

@@ -3,6 +3,7 @@
     step-000123/
       weights/model.safetensors     the model's parameters and buffers
       moments/model.safetensors     the optimiser's state
+      carried/model.safetensors     what the objective carries from step to step, if it does
       state.json                    counters
       manifest.json                 size and sha256 of each of the above, and of this list itself
 
@@ -58,10 +59,18 @@ class Checkpoints:
         names = (_NAME.fullmatch(path.name) for path in self.folder.iterdir())
         return sorted(int(name[1]) for name in names if name)
 
-    def write(self, step: int, weights: Mapping[str, Tensor], moments: Mapping[str, Tensor], state: Any) -> Path:
+    def write(
+        self,
+        step: int,
+        weights: Mapping[str, Tensor],
+        moments: Mapping[str, Tensor],
+        state: Any,
+        carried: Mapping[str, Tensor] | None = None,
+    ) -> Path:
         """Write a checkpoint; it appears when all of it is on the disk."""
+        parts = {"weights": weights, "moments": moments, **({"carried": carried} if carried else {})}
         with atomic_folder(self.path(step), overwrite=True) as folder:
-            for name, tensors in (("weights", weights), ("moments", moments)):
+            for name, tensors in parts.items():
                 (folder / name).mkdir()
                 stored = {key: tensor.detach().cpu().contiguous() for key, tensor in tensors.items()}
                 write_tensors(folder / name, stored)

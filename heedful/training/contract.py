@@ -6,7 +6,7 @@ all micro-batches and all processes before the first backward pass, so that cutt
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from torch import Tensor, nn
@@ -42,8 +42,32 @@ class Source(Protocol):
         """
 
 
+class CarriedState(Protocol):
+    """What an objective carries from step to step; `heedful.nn.carried.Carried` is one."""
+
+    tensors: dict[str, Tensor]  # kept in checkpoints, filled in place when a run is resumed
+
+    def to(self, device: str) -> None:
+        """Move it to where the model is."""
+
+    def drop(self) -> None:
+        """The step in progress was not taken."""
+
+    def keep(self, finite: bool) -> None:
+        """The step in progress was taken; if it was not `finite`, the weights were left alone."""
+
+    def share(self, add_up: Callable[[Sequence[Tensor]], None]) -> None:
+        """Give every process what each of them has; `add_up` sums tensors over all, in place."""
+
+
 class Objective(Protocol):
-    """What is to become small."""
+    """What is to become small. One that carries a state from step to step has it as `carried`, a `CarriedState`."""
 
     def __call__(self, model: nn.Module, micro_batch: Any, /) -> Mapping[str, Tensor]:
         """The sum of each loss over the micro-batch, named as in its counts; both are on the device of the run."""
+
+
+def carried_by(objective: Objective) -> CarriedState | None:
+    """The state that an objective carries from step to step, None for one whose steps stand for themselves."""
+    found: CarriedState | None = getattr(objective, "carried", None)
+    return found

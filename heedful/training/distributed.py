@@ -43,6 +43,14 @@ class World:
             dist.all_reduce(total)
         return total.tolist()
 
+    def sum_tensors(self, tensors: Sequence[Tensor]) -> None:
+        """Each tensor added up over all processes, in place."""
+        if self.size == 1:
+            return
+        with _lost_rank(), torch.no_grad():
+            for tensor in tensors:
+                dist.all_reduce(tensor)
+
     def sum_gradients(self, parameters: Sequence[nn.Parameter]) -> None:
         """Each gradient added up over all processes; one that no process has stays None, as in a run of one."""
         if self.size == 1:
@@ -159,5 +167,5 @@ def _lost_rank() -> Iterator[None]:
     except RuntimeError as error:
         raise HeedfulError(
             f"the other processes cannot be reached: {str(error).splitlines()[0]}",
-            remedy="start again with --resume; `torchrun --max-restarts N` does so by itself",
+            remedy="start again with `resume`; torchrun does so by itself if it is allowed restarts",
         ) from error

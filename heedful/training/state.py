@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from heedful.errors import HeedfulError
 from heedful.training.step import Taken
 from heedful.training.training_config import TrainingConfig
 
@@ -79,3 +80,10 @@ class TrainerState:
     def patience_over(self, config: TrainingConfig) -> bool:
         """Whether so many evaluations brought nothing better that training ends."""
         return config.patience > 0 and self.without_best >= config.patience
+
+
+def score_named(name: str, metrics: Mapping[str, float]) -> float:
+    """The score by which the best weights are told."""
+    if name not in metrics:
+        raise HeedfulError(f"the evaluation has no number {name!r}", remedy=f"choose `best` from {', '.join(metrics)}")
+    return metrics[name]

@@ -4,7 +4,7 @@
 
 The denominators are known before the first forward pass, so each micro-batch's gradient is final when it is added, and
 each forward pass begins from a seed of its own: a step is a function of the weights and its number, and a run that
-is resumed needs nothing from the steps before.
+is resumed needs nothing from the steps before, but for what an objective carries on from them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.nn.utils import clip_grad_norm_
 
 from heedful.errors import HeedfulError
-from heedful.training.contract import Objective
+from heedful.training.contract import Objective, carried_by
 from heedful.training.distributed import World
 from heedful.training.memory import drop_failed_backward, is_out_of_memory
 from heedful.training.optimiser import Optimiser
@@ -74,6 +74,9 @@ class Stepper:
     ) -> None:
         self._model, self._optimiser = model, optimiser
         self._objective = on_device(objective, config.precision, world.device)
+        self.carried = carried_by(objective)
+        if self.carried is not None:
+            self.carried.to(world.device)
         self._config, self._world, self._clock = config, world, clock
         self._while_backward = while_backward
         self._parameters = list(optimiser.parameters.values())
@@ -82,6 +85,8 @@ class Stepper:
     def take(self, number: int, micro_batches: Sequence[Any], stop: bool = False) -> Taken:
         """Step `number`, counted from 0; a loss or gradient that is not finite leaves weights and moments alone."""
         totals = self._add_up(micro_batches, stop)
+        if self.carried is not None:
+            self.carried.drop()  # what a step that did not fit into memory has left
         sums = self._agreed(self._gradients(number, micro_batches, totals), totals)
         self._world.sum_gradients(self._parameters)
         norm = float(clip_grad_norm_(self._parameters, self._config.clip or math.inf, foreach=True))
@@ -90,9 +95,17 @@ class Stepper:
         if finite:
             self.moving = True
             self._optimiser.step(rate)
+        if self.carried is not None:
+            self.moving = True
+            self.carried.keep(finite)
         self._optimiser.forget_gradients()
         self._clock.lap("optimiser")
         return Taken(totals, sums, norm, rate, finite)
+
+    def share_carried(self) -> None:
+        """Let every process have all that the objective carries on."""
+        if self.carried is not None:
+            self.carried.share(self._world.sum_tensors)
 
     def _add_up(self, micro_batches: Sequence[Any], stop: bool) -> Totals:
         if not micro_batches:

@@ -25,14 +25,14 @@ from heedful.training.events import Evaluated, Event, Note, Outcome, Progress
 from heedful.training.free_memory import available
 from heedful.training.journal import Journal, evaluation_at
 from heedful.training.keeper import Keeper
-from heedful.training.memory import estimate, is_out_of_memory
+from heedful.training.memory import estimate, told_plainly
 from heedful.training.optimiser import Optimiser, RateScale
 from heedful.training.precision import resume_remark
 from heedful.training.prefetch import Prefetch
 from heedful.training.processor import arithmetic_of
 from heedful.training.run_folder import RunFolder
 from heedful.training.signals import BrokenOff, StopSignals
-from heedful.training.state import LossWindow, TrainerState
+from heedful.training.state import LossWindow, TrainerState, score_named
 from heedful.training.step import OutOfMemory, Stepper, Taken, on_device
 from heedful.training.timing import Clock
 from heedful.training.training_config import TrainingConfig
@@ -87,18 +87,11 @@ class Trainer:
             joined(self.config.timeout_minutes, self.device) as world,
             signals or nullcontext(),
             Prefetch(self.source, world, self.config.steps) as prefetch,
+            told_plainly(self.folder.path),
         ):
             try:
-                world.first(lambda: self.folder.claim(self.record, resume or restarted()))
-                return _Run(self, world, signals or StopSignals(), prefetch).go()
-            except (MemoryError, RuntimeError) as error:
-                if not is_out_of_memory(error):
-                    raise
-                raise HeedfulError(
-                    f"not enough memory for the model, its gradients and Adam's moments: {str(error).splitlines()[0]}",
-                    where=self.folder.path,
-                    remedy="use a smaller model or a machine with more memory",
-                ) from error
+                changed = world.first(lambda: self.folder.claim(self.record, resume or restarted()))
+                return _Run(self, world, signals or StopSignals(), prefetch, changed).go()
             finally:
                 self.folder.release()
 
@@ -106,7 +99,9 @@ class Trainer:
 class _Run:
     """A run in progress."""
 
-    def __init__(self, trainer: Trainer, world: World, signals: StopSignals, prefetch: Prefetch) -> None:
+    def __init__(
+        self, trainer: Trainer, world: World, signals: StopSignals, prefetch: Prefetch, changed: str | None = None
+    ) -> None:
         self.model = trainer.model.to(world.device)  # before the optimiser, whose state lies beside the parameters
         self.config, self.folder, self.hooks = trainer.config, trainer.folder, trainer.hooks
         self.trainer, self.world, self.signals = trainer, world, signals
@@ -116,8 +111,11 @@ class _Run:
             self.model, trainer.objective, self.optimiser, self.config, world, self.clock, prefetch.fill
         )
         self.state = TrainerState(accumulate=self.config.accumulate)
-        self.keeper = Keeper(self.folder, self.model, self.optimiser, world, lambda text: self._emit(Note(text)))
+        self.keeper = Keeper(
+            self.folder, self.model, self.optimiser, world, lambda text: self._emit(Note(text)), self.stepper.carried
+        )
         self.journal: Journal | None = None
+        self.changed = changed  # what is other about a run that is gone on with
         self.pace: deque[tuple[float, int]] = deque(maxlen=50)  # moments and the tokens seen by then
 
     def go(self) -> Outcome:
@@ -168,6 +166,7 @@ class _Run:
 
     def _halve(self) -> None:
         self.state.accumulate *= 2
+        self.stepper.share_carried()  # lanes change hands
         self._note(
             f"step {self.state.step + 1} does not fit into memory: micro-batches of half the size from here on, "
             f"{self.state.accumulate} for each batch; the batch stays the same",
@@ -254,7 +253,7 @@ class _Run:
         """Count an evaluation; gives whether it is the best so far."""
         self.state.evaluated = self.state.step
         decides, upwards = self.config.best, self.config.higher_is_better
-        return decides is not None and self.state.judge(_named(metrics, decides), upwards)
+        return decides is not None and self.state.judge(score_named(decides, metrics), upwards)
 
     def _unless_stopped(self, call: Callable[[], T]) -> T | None:
         """What comes of a call that changes nothing in the model, None if a signal broke it off."""
@@ -294,6 +293,8 @@ class _Run:
             self.clock.resume(self.folder.timing)
             self.journal = Journal(self.folder.metrics, self.state.step)
         self._recall_evaluation()
+        if self.changed:
+            self._note(self.changed)
         self.clock.lap("other")
 
     def _recall_evaluation(self) -> None:
@@ -372,9 +373,3 @@ class _Run:
     def _emit(self, event: Event) -> None:
         if self.world.rank == 0 and self.hooks.on_event is not None:
             self.hooks.on_event(event)
-
-
-def _named(metrics: Mapping[str, float], name: str) -> float:
-    if name not in metrics:
-        raise HeedfulError(f"the evaluation has no number {name!r}", remedy=f"choose `best` from {', '.join(metrics)}")
-    return metrics[name]

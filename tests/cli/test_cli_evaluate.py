@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from heedful.checkpoints.folder import read_folder
 from heedful.checkpoints.task_folder import load_for_task, save_for_task
-from heedful.cli.evaluate import command
+from heedful.cli.main import cli
 from heedful.cli.report import command as report_command
 from heedful.config import to_mapping
 from heedful.errors import HeedfulError
@@ -35,7 +35,7 @@ def save(path: Path, start: Path, task: Task[Any], seed: int = 0, **more: Any) -
 
 
 def run(*arguments: object) -> Result:
-    return CliRunner().invoke(command, [str(argument) for argument in arguments])
+    return CliRunner().invoke(cli, ["evaluate", *map(str, arguments)])
 
 
 def read(*arguments: object) -> dict[str, Any]:
@@ -161,3 +161,60 @@ def test_two_models_are_compared_by_the_same_labels_only(tiny_folder: Path, tmp_
 def test_negative_numbers_are_refused(option: str, tmp_path: Path) -> None:
     done = run("run", tmp_path / "a.tsv", option, -1)
     assert done.exit_code == 2 and option in done.stderr
+
+
+def test_a_label_that_training_never_showed_is_told_and_evaluated(tiny_folder: Path, tmp_path: Path) -> None:
+    model = save(tmp_path / "model", tiny_folder, Classify(labels=("bad", "good")))
+    path = write(tmp_path / "a.tsv", "label\ttext", "good\tthe cat", "new\ta dog", "bad\tlove")
+    done = run(model, path, "--rounds", 5)
+    assert done.exit_code == 0, done.exception
+    assert "'new'" in done.stderr and f"{path}:3" in done.stderr and "new (not in training)" in done.stdout
+
+
+@pytest.mark.parametrize("name", ["wrong.csv", "wrong.tsv", "wrong.jsonl"])
+def test_every_wrong_answer_is_written_with_its_place(name: str, tiny_folder: Path, tmp_path: Path) -> None:
+    model = save(tmp_path / "model", tiny_folder, Classify(labels=LABELS))
+    data, output = labelled(tmp_path / "a.tsv"), tmp_path / name
+    report = read(model, data, "--rounds", 0, "--errors", output)
+    lines = output.read_text(encoding="utf-8").splitlines()
+    columns = ["where", "text", "label", "prediction", "probability"]
+    if name.endswith("jsonl"):
+        rows = [json.loads(line) for line in lines]
+    else:
+        separator = "\t" if name.endswith("tsv") else ","
+        assert lines[0].split(separator) == columns
+        rows = [dict(zip(columns, line.split(separator), strict=True)) for line in lines[1:]]
+    assert len(rows) == round(30 * (1 - report["scores"]["accuracy"])) and rows
+    places = {f"{data}:{n + 2}": LABELS[n % 3] for n in range(30)}
+    assert all(places[row["where"]] == row["label"] != row["prediction"] in LABELS for row in rows)
+    assert [row["where"] for row in rows] == [place for place in places if place in {row["where"] for row in rows}]
+    assert all(0 < float(row["probability"]) < 1 for row in rows)
+
+
+def test_a_file_of_errors_is_not_replaced_by_chance(tiny_folder: Path, tmp_path: Path) -> None:
+    model = save(tmp_path / "model", tiny_folder, Classify(labels=LABELS))
+    data, output = labelled(tmp_path / "a.tsv"), write(tmp_path / "wrong.csv", "mine")
+    done = run(model, data, "--rounds", 0, "--errors", output)
+    assert isinstance(done.exception, HeedfulError) and "--overwrite" in str(done.exception)
+    assert output.read_text(encoding="utf-8") == "mine\n"
+    assert run(model, data, "--rounds", 0, "--errors", output, "--overwrite").exit_code == 0
+    assert output.read_text(encoding="utf-8").startswith("where,text,label,prediction,probability")
+    done = run(model, data, "--errors", tmp_path / "wrong.txt")
+    assert isinstance(done.exception, HeedfulError) and ".csv" in str(done.exception)
+
+
+def test_of_numbers_the_farthest_comes_first(tiny_folder: Path, tmp_path: Path) -> None:
+    model, output = save(tmp_path / "model", tiny_folder, Regress()), tmp_path / "wrong.jsonl"
+    read(model, write(tmp_path / "a.tsv", "label\ttext", "1\tthe cat", "9\ta dog", "3\tlove"), "--errors", output)
+    rows = [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
+    assert [row["label"] for row in rows] == ["9", "3", "1"] and rows[0]["error"] > rows[1]["error"] > 0
+
+
+def test_a_sentence_without_entities_says_so(tiny_folder: Path, tmp_path: Path) -> None:
+    model, output = save(tmp_path / "model", tiny_folder, Tag(labels=("O", "B-X"))), tmp_path / "wrong.csv"
+    lines = [line for word in "abcdefgh" for line in (f"{word} O", "dog O", "", f"{word} B-X", "cat B-X", "")]
+    done = run(model, write(tmp_path / "a.conll", *lines), "--rounds", 0, "--errors", output)
+    assert done.exit_code == 0, done.exception
+    rows = output.read_text(encoding="utf-8").splitlines()[1:]
+    assert rows and all("(no entities)" in row or row.count("/B-X") > 1 for row in rows)
+    assert any("(no entities)" in row for row in rows)

@@ -21,6 +21,8 @@ from heedful.errors import HeedfulError
 from heedful.runs.budget import Budget, parse_budget
 from heedful.runs.pretraining.held_out import sentences_of
 from heedful.runs.pretraining.plan import Plan, batch_size_of, parse_phases, steps_of
+from heedful.tasks.masked_objective import held_out_examples
+from heedful.tasks.objectives import MLM
 from heedful.text.tokenizer import Tokenizer
 from heedful.training.run_folder import RunFolder
 
@@ -153,7 +155,9 @@ def test_the_share_of_hidden_tokens_is_for_training_only(world: Path) -> None:
     done = pretrain(world, "many", "--mask-rate", 0.5)
     assert done.exit_code == 0, done.output
     plan, corpus = RunFolder(world / "many").stored_as(Plan), Corpus.open(world / "corpus")
-    hidden, usual = plan.examples(corpus, 64).take(np.arange(50)), plan.held_out(corpus).take(np.arange(9))
+    assert plan.longest.max_length == 64
+    hidden = MLM.batches(corpus, plan.longest).examples.take(np.arange(50))
+    usual = held_out_examples(corpus, plan.longest).take(np.arange(9))
     assert 0.4 < len(hidden.labels) / len(hidden.ids) < 0.55
     assert 0.1 < len(usual.labels) / len(usual.ids) < 0.2
 
@@ -172,7 +176,7 @@ def test_other_settings_and_running_twice_are_refused(world: Path) -> None:
         (("corpus", "--set", "hidden_sise=64"), "hidden_size"),
         (("corpus", "--set", "hidden_size=wide"), "--set"),
         (("corpus", "--phases", "1024:100%"), "positions"),
-        (("corpus", "--masking", "word"), "--words"),
+        (("corpus", "--masking", "word"), "`words`"),
         (("corpus", "--masking", "letter"), "masking"),
         (("corpus", "--mask-rate", "1.5"), "a mask rate of 1.5"),
     ],

@@ -46,8 +46,30 @@ def test_a_single_label_is_refused() -> None:
         Classify.fit(ROWS[1:])
 
 
-def test_a_label_that_only_dev_has_is_refused_with_its_place() -> None:
-    with pytest.raises(HeedfulError, match="'11'") as caught:
+def test_a_label_that_only_dev_has_is_told_and_counts_as_an_error() -> None:
+    task = Classify(labels=("9", "10"))
+    dev = [*ROWS, TextRow("the cat", None, "11", "dev.tsv:7"), TextRow("a cat", None, "11", "dev.tsv:8")]
+    task.check(dev)
+    (remark,) = task.unseen(dev)
+    assert (remark.count, remark.places) == (2, ("dev.tsv:7", "dev.tsv:8")) and "'11'" in remark.what
+    said = [{"label": label} for label in ("10", "9", "9", "10")]
+    assert task.score(dev, said)["accuracy"] == 0.5
+    assert task.score(dev, said)["f1"] == pytest.approx(2 / 3)  # one false alarm for the label 10
+    three = Classify(labels=("9", "10", "12")).score(dev, said)
+    assert three["f1"] == pytest.approx((2 / 3 + 2 / 3 + 0 + 0) / 4)
+    table, by_label = task.details(dev, said)
+    assert list(table.rows) == [("9", 1, 0), ("10", 0, 1), ("11 (not in training)", 1, 1)]
+    assert by_label.rows[-1] == ("11", 0.0, 0.0, 0.0, 2)
+
+
+def test_many_strange_labels_are_one_remark() -> None:
+    strange = [TextRow("", None, f"label {n}", f"dev.tsv:{n}") for n in range(30)]
+    (remark,) = Classify.fit(ROWS).unseen([*ROWS, *strange])
+    assert remark.count == 30 and "'label 4' and 25 others" in remark.what and len(remark.places) == 3
+
+
+def test_rows_of_which_no_label_is_known_are_refused_with_a_place() -> None:
+    with pytest.raises(HeedfulError, match=r"'11'(.|\n)*--label") as caught:
         Classify.fit(ROWS).check([TextRow("the cat", None, "11", "dev.tsv:7")])
     assert caught.value.where == "dev.tsv:7"
 

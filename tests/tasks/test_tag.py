@@ -162,7 +162,8 @@ def test_scores_are_of_entities_and_of_words() -> None:
     found = task.score(SENTENCES, [{"labels": labels} for labels in guess])
     assert found["f1"] == found["precision"] == found["recall"] == pytest.approx(10 / 11)
     assert found["accuracy"] == pytest.approx(1 - 2 / sum(map(len, guess)))
-    (detail,) = task.details(SENTENCES, [{"labels": labels} for labels in guess])
+    confused, detail = task.details(SENTENCES, [{"labels": labels} for labels in guess])
+    assert confused.columns == ("", "O", "ANIMAL", "PLACE") and confused.rows[0] == ("O", 15, 0, 1)
     assert [(row[0], row[-1]) for row in detail.rows] == [("ANIMAL", 8), ("PLACE", 3)]
 
 
@@ -207,16 +208,35 @@ def test_what_a_caller_may_give() -> None:
             Tag.example(wrong)
 
 
-def test_a_tag_that_training_never_had_is_refused_with_its_place() -> None:
+def test_a_tag_that_training_never_had_is_told_and_counts_as_an_error() -> None:
     task = Tag(labels=LABELS)
-    with pytest.raises(HeedfulError, match=r"'B-TREE' of 'oak'(.|\n)*dev\.conll:7(.|\n)*B-ANIMAL"):
-        task.check([SENTENCES[0], tagged_from_words(["an", "oak"], ["O", "B-TREE"], "dev.conll:7")])
-    with pytest.raises(HeedfulError, match=r"no tags(.|\n)*dev\.conll:9"):
-        task.check([tagged_from_words(["an"], None, "dev.conll:9")])
+    strange = TaggedWords(("the", "oak"), "the oak", ((0, 3), (4, 7)), ("O", "B-TREE"), "dev.conll:7")
+    foreign = TaggedWords(("oak",), "oak", ((0, 3),), ("TREE",), "dev.conll:9")
+    dev = [*SENTENCES, strange, foreign]
+    task.check(dev)
+    (remark,) = task.unseen(dev)
+    assert (remark.count, remark.places) == (2, ("dev.conll:7", "dev.conll:9")) and "'B-TREE', 'TREE'" in remark.what
+    right = [{"labels": list(example.tags or ())} for example in SENTENCES]
+    scores = task.score(dev, [*right, {"labels": ["O", "B-PLACE"]}, {"labels": ["O"]}])
+    assert scores["recall"] == pytest.approx(11 / 13) and scores["precision"] == pytest.approx(11 / 12)
+    confused, by_type = task.details(dev, [*right, {"labels": ["O", "B-PLACE"]}, {"labels": ["O"]}])
+    assert confused.rows[-1] == ("TREE (not in training)", 1, 0, 1)
+    assert by_type.rows[-1] == ("TREE", 0.0, 0.0, 0.0, 2)
+
+
+def test_a_plain_tag_that_training_never_had_is_shown_by_itself() -> None:
+    task = Tag(labels=("NOUN", "VERB"))
+    dev = [tagged_from_words(["cat", "sees", "un"], ["NOUN", "VERB", "PART"])]
+    confused, by_label = task.details(dev, [{"labels": ["NOUN", "VERB", "VERB"]}])
+    assert confused.rows[-1] == ("PART (not in training)", 0, 1) and by_label.rows[-1][0] == "PART"
+    assert task.score(dev, [{"labels": ["NOUN", "VERB", "VERB"]}])["accuracy"] == pytest.approx(2 / 3)
+
+
+def test_sentences_without_tags_are_refused() -> None:
     with pytest.raises(HeedfulError, match="only the tag 'O'"):
         Tag.fit([tagged_from_words(["an"], ["O"])])
     with pytest.raises(HeedfulError, match="no tags"):
-        Tag.fit([])
+        Tag(labels=LABELS).check([tagged_from_words(["oak"])])
 
 
 def test_the_task_is_kept_as_json() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from heedful.data.corpus.corpus import Corpus
 from heedful.data.corpus.masking import Maskable, Masking, choose_masked, disguise
 from heedful.data.corpus.pairs import PairChooser, Pairs, Runs
 from heedful.data.corpus.reading import Part
+from heedful.data.corpus.recipe import ExampleRecipe
 from heedful.data.corpus.tokens import PHRASE, WORD
 from heedful.data.shards import Array
 from heedful.errors import HeedfulError
@@ -19,20 +21,19 @@ from heedful.text.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True)
-class Recipe:
-    """How examples are made from a corpus."""
+class Recipe(ExampleRecipe):
+    """How masked examples are made from a corpus."""
 
-    max_length: int = 128
+    objective: ClassVar[str] = "mlm"
+
     pairs: Pairs = "nsp"
     single_sentences: bool = False
     masking: Masking = "token"
     rate: float = 0.15
     shorter: float = 0.1
-    seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.max_length < 8:
-            raise HeedfulError(f"a length of {self.max_length} tokens is too short", remedy="use at least 8")
+        super().__post_init__()
         if not 0 < self.rate < 1:
             raise HeedfulError(f"a mask rate of {self.rate} makes no sense", remedy="use one between 0 and 1, as 0.15")
 
@@ -169,7 +170,7 @@ def _reordered(runs: Runs, order: Array) -> Runs:
 
 def _check_bounds(corpus: Corpus, masking: Masking) -> None:
     if masking == "word" and not corpus.has_words:
-        raise HeedfulError("the corpus holds no word boundaries", where=corpus.folder, remedy="build it with --words")
+        raise HeedfulError("the corpus holds no word boundaries", where=corpus.folder, remedy="build it with `words`")
     if masking == "phrase" and not corpus.has_phrases:
-        remedy = "build it with --lexicon FILE"
+        remedy = "build it with a `lexicon`"
         raise HeedfulError("the corpus holds no phrases of a lexicon", where=corpus.folder, remedy=remedy)

@@ -1,10 +1,10 @@
-"""What a trainer is fed: the micro-batches of any step, and the held-out examples, each a function of its number."""
+"""Masked examples as micro-batches: those of any step, and the held-out ones, each a function of its number."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -12,8 +12,8 @@ from torch import Tensor
 
 from heedful.data.batching import groups_of
 from heedful.data.corpus.examples import Examples
+from heedful.data.corpus.phases import Place
 from heedful.data.shards import Array
-from heedful.errors import HeedfulError
 from heedful.schema import Batch
 
 
@@ -56,51 +56,15 @@ class PretrainingMicroBatch:
         )
 
 
-class Phase(NamedTuple):
-    """So many steps with batches of so many examples, which are of one length."""
+class MaskedBatches:
+    """Batches of examples by their number, which goes on from step to step and from phase to phase."""
 
-    examples: NumberedExamples
-    steps: int
-    batch_size: int
+    def __init__(self, examples: NumberedExamples) -> None:
+        self.examples = examples
 
-
-class PretrainingSource:
-    """The batches of a run: phase after phase, example after example."""
-
-    def __init__(self, phases: Sequence[Phase]) -> None:
-        if not phases:
-            raise HeedfulError("no phase to train in", remedy="give at least one length and its steps")
-        self.phases = phases
-
-    @property
-    def steps(self) -> int:
-        """The steps of all phases."""
-        return sum(phase.steps for phase in self.phases)
-
-    def step(self, number: int, rank: int = 0, world: int = 1, accumulate: int = 1) -> list[PretrainingMicroBatch]:
-        """The micro-batches of step `number` for one of `world` processes.
-
-        All ranks and micro-batches together always hold the same examples. Past the last step its phase goes on.
-        """
-        phase, first = self._place(number)
-        if phase.batch_size < world * accumulate:
-            raise HeedfulError(
-                f"{phase.batch_size} examples a step cannot be dealt to {world} processes × {accumulate} micro-batches",
-                remedy="use a larger batch, fewer processes, or a lower `accumulate`",
-            )
-        numbers = np.arange(first, first + phase.batch_size)
-        mine = (numbers[rank * accumulate + micro_batch :: world * accumulate] for micro_batch in range(accumulate))
-        return [as_micro_batch(phase.examples.take(some)) for some in mine]
-
-    def _place(self, number: int) -> tuple[Phase, int]:
-        """The phase of a step and the number of its first example; numbers go on from phase to phase."""
-        first = 0
-        for phase in self.phases[:-1]:
-            if number < phase.steps:
-                return phase, first + number * phase.batch_size
-            number -= phase.steps
-            first += phase.steps * phase.batch_size
-        return self.phases[-1], first + number * self.phases[-1].batch_size
+    def take(self, place: Place, rows: Array) -> PretrainingMicroBatch:
+        """These rows of the batch at a place."""
+        return as_micro_batch(self.examples.take(place.first + rows))
 
 
 def held_out_micro_batches(

@@ -6,33 +6,39 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from heedful.atomic import atomic_file
+from heedful.checkpoints.families import family_named
 from heedful.data.corpus.corpus import Corpus
 from heedful.runs.pretraining.plan import Plan
+from heedful.tasks.pretraining_objective import PretrainingObjective
 
 USE = """
 ## Use
 
-    heedful fill FOLDER "some text with a [MASK] in it"
-    heedful embed FOLDER lines.txt -o vectors.npy
+{use}
 
-In `transformers` it loads as `BertForPreTraining`. It has learned from the text above and nothing else, with all the
+{peer}It has learned from the text above and nothing else, with all the
 gaps and leanings of that text; vectors of a model that was only pretrained compare texts poorly until it is tuned.
 """
+PEER = "In `transformers` it loads as `{}`. "
 
 
-def write_card(folder: Path, plan: Plan, corpus: Corpus, metrics: Mapping[str, float]) -> None:
+def write_card(
+    folder: Path, plan: Plan, corpus: Corpus, objective: PretrainingObjective, metrics: Mapping[str, float]
+) -> None:
     """Write the card of a pretrained model."""
-    shape, recipe, training = plan.model, plan.recipe, plan.training
+    shape, training, family = plan.model, plan.training, family_named(plan.model.model_type)
+    peer = family.classes.get("PreTraining")
+    name = family.config.name
     phases = zip(plan.lengths, plan.steps, plan.batch_sizes, strict=True)
     lines = [
-        "# A BERT pretrained with heedful",
+        f"# {name}, pretrained with heedful",
         "",
         f"{shape.described}, {shape.vocab_size} pieces; started from {plan.start or 'random weights'}.",
         "",
         "## Training",
         "",
         *(f"- {steps} steps of {size} examples of up to {length} tokens" for length, steps, size in phases),
-        f"- masked language model: {recipe.masking} masking, {recipe.rate:.0%}; pairs: {recipe.pairs}",
+        f"- {objective.described(plan.recipe)}",
         f"- learning rate {training.learning_rate}, warm-up {training.warmup}, weight decay {training.weight_decay}",
         f"- dropout {shape.dropout}, clipping {training.clip}, seed {training.seed}",
         f"- text: {corpus.train.documents:,} documents, {corpus.train.tokens:,} tokens",
@@ -44,4 +50,4 @@ def write_card(folder: Path, plan: Plan, corpus: Corpus, metrics: Mapping[str, f
         *(f"| {name} | {value:.4f} |" for name, value in metrics.items()),
     ]
     with atomic_file(folder / "README.md") as file:
-        file.write("\n".join(lines) + "\n" + USE)
+        file.write("\n".join(lines) + "\n" + USE.format(use=objective.use, peer=PEER.format(peer) if peer else ""))

@@ -1,4 +1,4 @@
-"""What a pretraining run is told about held-out documents at each evaluation: numbers, and masked words filled in."""
+"""What a pretraining run is told about held-out documents at each evaluation: numbers, and examples to look at."""
 
 from __future__ import annotations
 
@@ -9,20 +9,17 @@ from typing import Any
 import numpy as np
 from torch import nn
 
+from heedful.checkpoints.families import family_named
 from heedful.data.corpus.corpus import Corpus
-from heedful.data.corpus.examples import ExampleMaker
-from heedful.data.corpus.ngrams import NgramBaselines
-from heedful.data.corpus.source import held_out_micro_batches
 from heedful.inference.masked_lm import MaskedLm
 from heedful.inference.pseudo_perplexity import Score, score_sequences
 from heedful.models.encoder import encoder_of
 from heedful.runs.judge import Judge
 from heedful.runs.pretraining.plan import Plan
-from heedful.tasks.objectives import PretrainingObjective
+from heedful.tasks.pretraining_objective import PretrainingObjective
 
 # A token of the pseudo-perplexity costs a forward pass of its sentence, so a thousand must do at each evaluation.
 SCORED_TOKENS = 1000
-EXAMPLES_SHOWN = 4
 
 
 @dataclass(frozen=True)
@@ -33,37 +30,31 @@ class Judged:
 
 
 class HeldOut(Judge[Judged]):
-    """Evaluation on held-out documents, beside what counting alone reaches on the very same tokens."""
+    """The objective's own examination, and the pseudo-perplexity of a model that guesses masked tokens."""
 
     def __init__(
         self, plan: Plan, corpus: Corpus, objective: PretrainingObjective, note: Callable[[str], object]
     ) -> None:
         super().__init__()
-        self.objective = objective
-        self.maker: ExampleMaker = plan.held_out(corpus)
-        self.size = plan.batch_sizes[-1]
-        self.most = min(plan.evaluated_examples, len(self.maker))
-        note("counting words for the unigram and bigram baselines")
-        batches = (self.maker.take(np.arange(i, min(i + 64, self.most))) for i in range(0, self.most, 64))
-        scores = NgramBaselines(corpus).score(batches)
-        self.baselines = {
-            "unigram_loss": scores.unigram_loss,
-            "bigram_loss": scores.bigram_loss,
-            "bigram_accuracy": scores.bigram_accuracy,
-        }
+        size, most = plan.batch_sizes[-1], plan.evaluated_examples
+        self.examination = objective.examination(corpus, plan.longest, size, most, note)
         self.tokenizer = corpus.tokenizer
-        self.sentences = sentences_of(corpus, max(plan.lengths))
+        masked = family_named(plan.model.model_type).masked_lm is not None
+        self.sentences = sentences_of(corpus, max(plan.lengths)) if masked else []
 
     def judge(self, model: nn.Module) -> Judged:
-        """The numbers of both objectives, and the baselines."""
-        found = self.objective.evaluate(model, held_out_micro_batches(self.maker, self.size, self.most))
-        lm = MaskedLm(encoder_of(model), model.get_submodule("mlm"), self.tokenizer)
-        pseudo = sum(score_sequences(lm, self.sentences), Score())
-        return Judged({**found, "pseudo_perplexity": pseudo.perplexity, **self.baselines})
+        """The numbers of the examination, and the pseudo-perplexity."""
+        return Judged({**self.examination.scores(model), **self._pseudo_perplexity(model)})
 
     def examples(self, model: nn.Module) -> list[dict[str, Any]]:
-        """A masked word of each of a few held-out examples, and what the model takes it for."""
-        return self.objective.shown(model, self.maker.take(np.arange(min(EXAMPLES_SHOWN, self.most))), self.tokenizer)
+        """What the model makes of a few held-out examples."""
+        return self.examination.shown(model)
+
+    def _pseudo_perplexity(self, model: nn.Module) -> dict[str, float]:
+        if not self.sentences:
+            return {}
+        lm = MaskedLm(encoder_of(model), model.get_submodule("mlm"), self.tokenizer)
+        return {"pseudo_perplexity": sum(score_sequences(lm, self.sentences), Score()).perplexity}
 
 
 def sentences_of(corpus: Corpus, longest: int) -> list[list[int]]:

@@ -8,14 +8,15 @@ from dataclasses import dataclass, replace
 
 from heedful.config import from_mapping
 from heedful.data.corpus.corpus import Corpus
-from heedful.data.corpus.examples import ExampleMaker, Recipe
-from heedful.data.corpus.source import NumberedExamples, Phase, PretrainingSource
-from heedful.data.corpus.written import WrittenExamples
+from heedful.data.corpus.phases import Batches, Phase, PretrainingSource
+from heedful.data.corpus.recipe import ExampleRecipe
 from heedful.errors import HeedfulError
 from heedful.models.encoder import EncoderConfig
 from heedful.runs.budget import Budget
 from heedful.runs.pretraining.settings import PretrainingSettings
-from heedful.runs.settings import resolved
+from heedful.runs.settings import resolved, storable
+from heedful.tasks.objectives import settings_of_some
+from heedful.tasks.pretraining_objective import PretrainingObjective
 from heedful.training.training_config import TrainingConfig
 
 _PHASE = re.compile(r"(\d+):(\d+(?:\.\d+)?)%")
@@ -40,47 +41,49 @@ class Plan:
     shares: tuple[float, ...]  # its part of the steps,
     batch_sizes: tuple[int, ...]  # examples of a step,
     steps: tuple[int, ...]  # and how many steps
-    recipe: Recipe
+    recipe: ExampleRecipe
     training: TrainingConfig
     model: EncoderConfig
     start: str | None = None  # the model folder to go on from
     duplicates: int = 0  # train on the examples written ahead, each text masked so often; 0 makes them on the fly
     evaluated_examples: int = 512
 
-    def source(self, corpus: Corpus) -> PretrainingSource:
+    def source(self, corpus: Corpus, objective: PretrainingObjective) -> PretrainingSource:
         """The batches of the run."""
         phases = zip(self.lengths, self.steps, self.batch_sizes, strict=True)
-        return PretrainingSource([Phase(self.examples(corpus, n), steps, size) for n, steps, size in phases])
+        return PretrainingSource(
+            [
+                Phase(batches_of(objective, corpus, self.recipe, self.duplicates, length), steps, size)
+                for length, steps, size in phases
+            ]
+        )
 
-    def examples(self, corpus: Corpus, length: int) -> NumberedExamples:
-        """The training examples of one length."""
-        return examples_of(corpus, self.recipe, self.duplicates, length)
-
-    def held_out(self, corpus: Corpus) -> ExampleMaker:
-        """The held-out examples, of the longest length trained on."""
-        # Predicting more tokens from fewer is harder: the usual share for all, so that runs can be compared.
-        recipe = replace(self.recipe, max_length=max(self.lengths), rate=Recipe.rate)
-        return ExampleMaker(corpus, recipe, "held_out")
+    @property
+    def longest(self) -> ExampleRecipe:
+        """The recipe at the longest length trained on, that of the held-out examples."""
+        return replace(self.recipe, max_length=max(self.lengths))
 
     def with_steps(self, steps: Sequence[int]) -> Plan:
         """The same plan with so many steps in each phase."""
         return replace(self, steps=tuple(steps), training=replace(self.training, steps=sum(steps)))
 
 
-def plan_of(settings: PretrainingSettings, model: EncoderConfig, steps: Sequence[int]) -> Plan:
+def plan_of(
+    settings: PretrainingSettings, objective: PretrainingObjective, model: EncoderConfig, steps: Sequence[int]
+) -> Plan:
     """The plan of the settings with a model of this shape and so many steps in each phase."""
     phases = stretches(settings)
     return Plan(
-        corpus=settings.corpus,
+        corpus=str(settings.corpus),
         budget=settings.budget,
         lengths=tuple(phase.length for phase in phases),
         shares=tuple(phase.share for phase in phases),
         batch_sizes=tuple(phase.batch_size for phase in phases),
         steps=tuple(steps),
-        recipe=recipe_of(settings),
+        recipe=recipe_of(settings, objective),
         training=training_of(settings, sum(steps)),
         model=model,
-        start=settings.start,
+        start=None if settings.start is None else str(settings.start),
         duplicates=settings.duplicates,
     )
 
@@ -92,17 +95,15 @@ def stretches(settings: PretrainingSettings) -> list[Stretch]:
     return [Stretch(n, share, batch_size_of(n, first, settings.batch_size)) for n, share in phases]
 
 
-def recipe_of(settings: PretrainingSettings) -> Recipe:
-    """How the examples of the first length are made."""
-    values = {
-        "max_length": stretches(settings)[0].length,
-        "pairs": settings.pairs,
-        "single_sentences": settings.single_sentences,
-        "masking": settings.masking,
-        "rate": settings.mask_rate,
-        "seed": settings.seed,
-    }
-    return from_mapping(Recipe, values, "settings")
+def recipe_of(settings: PretrainingSettings, objective: PretrainingObjective) -> ExampleRecipe:
+    """How the objective's examples of the first length are made; settings that would have no effect are refused."""
+    for name in sorted(settings_of_some() - set(objective.settings) | objective.unused):
+        if name in storable(settings):
+            what = f"`{name}` has no effect on a model of the type {settings.model}"
+            raise HeedfulError(what, remedy="leave it out")
+    own = {field: getattr(settings, name) for name, field in objective.settings.items() if field}
+    values = {"max_length": stretches(settings)[0].length, "seed": settings.seed, **own}
+    return from_mapping(objective.recipe, values, "settings")
 
 
 def training_of(settings: PretrainingSettings, steps: int) -> TrainingConfig:
@@ -121,10 +122,12 @@ def training_of(settings: PretrainingSettings, steps: int) -> TrainingConfig:
     )
 
 
-def examples_of(corpus: Corpus, recipe: Recipe, duplicates: int, length: int) -> NumberedExamples:
-    """The training examples of one length, written ahead where there are duplicates, else made on the fly."""
+def batches_of(
+    objective: PretrainingObjective, corpus: Corpus, recipe: ExampleRecipe, duplicates: int, length: int
+) -> Batches:
+    """The training batches of one length, written ahead where there are duplicates, else made on the fly."""
     recipe = replace(recipe, max_length=length)
-    return WrittenExamples(corpus, recipe, duplicates) if duplicates else ExampleMaker(corpus, recipe)
+    return objective.written_ahead(corpus, recipe, duplicates) if duplicates else objective.batches(corpus, recipe)
 
 
 def parse_phases(text: str) -> list[tuple[int, float]]:

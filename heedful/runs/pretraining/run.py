@@ -8,12 +8,11 @@ from pathlib import Path
 
 from torch import nn
 
-from heedful.checkpoints.encoder_folder import save_model
 from heedful.checkpoints.families import family_named
 from heedful.checkpoints.folder import read_folder
 from heedful.checkpoints.grown import grown_config, load_grown
 from heedful.data.corpus.corpus import Corpus
-from heedful.data.corpus.source import Phase, PretrainingSource
+from heedful.data.corpus.phases import Phase, PretrainingSource
 from heedful.errors import HeedfulError
 from heedful.models.encoder import EncoderConfig, check_room
 from heedful.runs.budget import parse_budget
@@ -23,7 +22,7 @@ from heedful.runs.pretraining.held_out import HeldOut
 from heedful.runs.pretraining.plan import (
     Plan,
     Stretch,
-    examples_of,
+    batches_of,
     plan_of,
     recipe_of,
     steps_of,
@@ -32,7 +31,9 @@ from heedful.runs.pretraining.plan import (
 )
 from heedful.runs.pretraining.settings import PretrainingSettings
 from heedful.runs.run import Ready, Run, Stage, carry_out
-from heedful.tasks.objectives import PretrainingObjective, objective_of
+from heedful.runs.settings import Place
+from heedful.tasks.objectives import objective_of
+from heedful.tasks.pretraining_objective import PretrainingObjective
 from heedful.text.domain_words import extends
 from heedful.training.budget import RESERVE, TRIAL_STEPS, seconds_per_step
 
@@ -46,19 +47,20 @@ def prepare(settings: PretrainingSettings, stage: Stage) -> Ready:
     """Open the corpus, build the model and count the steps."""
     corpus = Corpus.open(settings.corpus)
     parse_budget(settings.budget)
-    recipe_of(settings)
-    config = _model_config(settings, corpus)
-    objective = objective_of(family_named(config.model_type))
-    objective.check(corpus.tokenizer)
+    family = family_named(settings.model) if settings.start is None else read_folder(settings.start).family
+    objective = objective_of(family)
+    recipe_of(replace(settings, model=family.model_type), objective)
+    objective.check(corpus)
+    config = _model_config(settings, corpus, objective)
     model = fresh_model(settings, config, corpus, stage)
-    plan = plan_of(settings, config, _steps(settings, corpus, model, objective, stage))
+    plan = plan_of(settings, objective, config, _steps(settings, corpus, model, objective, stage))
     held_out = HeldOut(plan, corpus, objective, stage.note) if corpus.held_out.documents else None
     return Ready(
         plan=plan,
         model=model,
-        objective=objective.losses,
-        source=plan.source(corpus),
-        save=lambda folder: _save(model, folder, plan, corpus, held_out),
+        objective=objective.in_run(model, max(plan.batch_sizes)),
+        source=plan.source(corpus, objective),
+        save=lambda folder: _save(model, folder, plan, corpus, objective, held_out),
         judge=held_out,
     )
 
@@ -78,11 +80,12 @@ def fresh_model(settings: PretrainingSettings, config: EncoderConfig, corpus: Co
     return load_grown(replace(folder, model_config=shape), corpus.tokenizer, settings.seed)
 
 
-def _model_config(settings: PretrainingSettings, corpus: Corpus) -> EncoderConfig:
+def _model_config(settings: PretrainingSettings, corpus: Corpus, objective: PretrainingObjective) -> EncoderConfig:
     config: EncoderConfig
     if settings.start is None:
         family = family_named(settings.model)
-        config = overridden(family.config_of_size(settings.size, corpus.tokenizer.vocab_size), settings.set)
+        pieces = objective.pieces(corpus, recipe_of(settings, objective))
+        config = overridden(family.config_of_size(settings.size, pieces), settings.set)
     else:
         config = _config_of_start(settings, settings.start, corpus)
     if settings.dropout is not None:
@@ -93,7 +96,7 @@ def _model_config(settings: PretrainingSettings, corpus: Corpus) -> EncoderConfi
     return config
 
 
-def _config_of_start(settings: PretrainingSettings, start: str, corpus: Corpus) -> EncoderConfig:
+def _config_of_start(settings: PretrainingSettings, start: Place, corpus: Corpus) -> EncoderConfig:
     folder = read_folder(start)
     if settings.set:
         raise HeedfulError("`set` does not go with `start`", remedy="the shape is that of the folder")
@@ -125,11 +128,19 @@ def _steps(
 def _seconds(
     settings: PretrainingSettings, corpus: Corpus, model: nn.Module, objective: PretrainingObjective, phase: Stretch
 ) -> float:
-    examples = examples_of(corpus, recipe_of(settings), settings.duplicates, phase.length)
-    source = PretrainingSource([Phase(examples, TRIAL_STEPS, phase.batch_size)])
-    return seconds_per_step(model, objective.losses, source, training_of(settings, TRIAL_STEPS))
+    batches = batches_of(objective, corpus, recipe_of(settings, objective), settings.duplicates, phase.length)
+    source = PretrainingSource([Phase(batches, TRIAL_STEPS, phase.batch_size)])
+    computed = objective.in_run(model, phase.batch_size)
+    return seconds_per_step(model, computed, source, training_of(settings, TRIAL_STEPS))
 
 
-def _save(model: nn.Module, folder: Path, plan: Plan, corpus: Corpus, held_out: HeldOut | None) -> None:
-    save_model(model, folder, corpus.tokenizer, overwrite=True)
-    write_card(folder, plan, corpus, held_out.judged(model).scores if held_out else {})
+def _save(
+    model: nn.Module,
+    folder: Path,
+    plan: Plan,
+    corpus: Corpus,
+    objective: PretrainingObjective,
+    held_out: HeldOut | None,
+) -> None:
+    objective.save(model, folder, corpus)
+    write_card(folder, plan, corpus, objective, held_out.judged(model).scores if held_out else {})

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from heedful.data.corpus.examples import ExampleMaker, Recipe, join_examples, split_examples
-from heedful.data.corpus.source import Phase, PretrainingSource, as_micro_batch, held_out_micro_batches
+from heedful.data.corpus.phases import Phase, PretrainingSource
+from heedful.data.corpus.source import MaskedBatches, as_micro_batch, held_out_micro_batches
 from heedful.data.corpus.written import WrittenExamples, examples_folder, write_examples
 from heedful.errors import HeedfulError
 
@@ -68,7 +69,7 @@ def test_splitting_and_joining(maker):
 
 @pytest.mark.parametrize(("world", "accumulate"), [(1, 1), (1, 4), (2, 1), (2, 3), (5, 2)])
 def test_all_ranks_and_micro_batches_hold_the_same_batch(maker, world, accumulate):
-    source = PretrainingSource([Phase(maker, 100, 24)])
+    source = PretrainingSource([Phase(MaskedBatches(maker), 100, 24)])
     whole = rows(source.step(17))
     dealt = [micro_batch for rank in range(world) for micro_batch in source.step(17, rank, world, accumulate)]
     assert len(dealt) == world * accumulate and rows(dealt) == whole and len(whole) == 24
@@ -77,7 +78,7 @@ def test_all_ranks_and_micro_batches_hold_the_same_batch(maker, world, accumulat
 
 def test_phases_go_on_with_fresh_examples(corpus, maker):
     longer = ExampleMaker(corpus, dataclasses.replace(RECIPE, max_length=96))
-    source = PretrainingSource([Phase(maker, 3, 8), Phase(longer, 2, 4)])
+    source = PretrainingSource([Phase(MaskedBatches(maker), 3, 8), Phase(MaskedBatches(longer), 2, 4)])
     assert source.steps == 5
     assert rows(source.step(2)) == rows([as_micro_batch(maker.take(np.arange(16, 24)))])
     assert rows(source.step(3)) == rows([as_micro_batch(longer.take(np.arange(24, 28)))])
@@ -85,7 +86,7 @@ def test_phases_go_on_with_fresh_examples(corpus, maker):
 
 
 def test_micro_batch_is_a_flat_batch_sorted_by_length(maker):
-    (micro_batch,) = PretrainingSource([Phase(maker, 1, 16)]).step(0)
+    (micro_batch,) = PretrainingSource([Phase(MaskedBatches(maker), 1, 16)]).step(0)
     lengths = micro_batch.batch.lengths
     assert list(lengths) == sorted(lengths, reverse=True)
     assert micro_batch.tokens == sum(lengths) == len(micro_batch.batch.ids)
@@ -97,7 +98,7 @@ def test_micro_batch_is_a_flat_batch_sorted_by_length(maker):
 
 def test_a_batch_that_cannot_be_dealt(maker):
     with pytest.raises(HeedfulError, match="cannot be dealt"):
-        PretrainingSource([Phase(maker, 1, 3)]).step(0, 0, 2, 2)
+        PretrainingSource([Phase(MaskedBatches(maker), 1, 3)]).step(0, 0, 2, 2)
 
 
 def test_held_out_examples_are_fixed_and_unseen(corpus):
