@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import html
 import json
+from importlib import metadata
 from typing import Any
 
-from heedful import __version__
 from heedful.serving.catalogue import Catalogue
 from heedful.serving.verbs.predict import ABOUT
 from heedful.serving.verbs.verb import Verb
@@ -73,7 +73,11 @@ def openapi(catalogue: Catalogue) -> dict[str, Any]:
             paths[f"/v1/models/{served.name}/{name}"] = {"post": operation}
     return {
         "openapi": "3.1.0",
-        "info": {"title": "heedful", "version": __version__, "description": "Every verb of every model, in one shape."},
+        "info": {
+            "title": "heedful",
+            "version": metadata.version("heedful"),
+            "description": "Every verb of every model, in one shape.",
+        },
         "paths": paths,
         "components": {"schemas": schemas, "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}}},
         "security": [{}, {"key": []}],
