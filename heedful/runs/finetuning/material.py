@@ -17,7 +17,18 @@ from heedful.tasks.task import Item, Task
 from heedful.text.tokenizer import Tokenizer
 
 # The settings that are fields of a task, where the task has such a field.
-TASK_FIELDS = ("max_length", "stride", "head", "features", "combine", "lstm_width", "lstm_layers", "balance", "pooling")
+TASK_FIELDS = (
+    "max_length",
+    "stride",
+    "head",
+    "features",
+    "combine",
+    "lstm_width",
+    "lstm_layers",
+    "balance",
+    "pooling",
+    "temperature",
+)
 
 
 @dataclass(frozen=True)
@@ -53,6 +64,12 @@ class Material:
         items = task.encode(train.examples, tokenizer)
         dev_items = task.encode(dev.examples, tokenizer) if dev else []
         return cls(folder, tokenizer, task, train, dev, items, dev_items)
+
+    def decided(self, settings: FinetuningSettings) -> FinetuningSettings:
+        """The settings with the score that decides, where the dev data tells it."""
+        if self.dev is None or settings.metric is not None:
+            return settings
+        return replace(settings, metric=self.task.decides(self.dev.examples))
 
     def remarks(self) -> list[str]:
         """What was odd about the files, and how many examples do not fit."""

@@ -45,6 +45,7 @@ class Plan:
     multi: bool = False
     balance: bool = False
     pooling: str | None = None
+    temperature: float | None = None
     freeze: str | None = None
     layer_decay: float = 1.0
     head_rate: float | None = None  # the head's own learning rate

@@ -42,7 +42,12 @@ class FinetuningSettings:
     dropout: float | None = told(None, "Of states and attention.", unset="the folder's own", least=0, below=1)
     batch_size: int | None = told(None, unset="32; 4096 with `by_tokens`", least=1)
     by_tokens: bool = told(False, "The batch size counts tokens, not examples.")
-    accumulate: int = told(1, "Gradient accumulation: micro-batches a step.", least=1, formerly="portions")
+    accumulate: int = told(
+        1,
+        "Gradient accumulation: micro-batches a step; for embed the loss stays that of the whole batch.",
+        least=1,
+        formerly="portions",
+    )
     precision: Precision = told("float32", "Mixed precision: bfloat16 is faster where the processor has it.")
     max_length: int | None = told(None, "Tokens of a window.", unset="128; 384 for answer", least=1)
     stride: int | None = told(None, "Read longer texts in windows so many tokens apart.", least=0)
@@ -51,8 +56,11 @@ class FinetuningSettings:
         (), "Layers of the frozen encoder, as -1,-2,-3,-4; computed once, only the head learns.", metavar="LAYERS"
     )
     pooling: str | None = told(
-        None, "What sums a text up, for classify, regress and choose: cls, or mean or max of its tokens.", unset="cls"
+        None,
+        "What sums a text up: cls, or mean or max of its tokens; not for tag and answer.",
+        unset="cls; mean for embed",
     )
+    temperature: float | None = told(None, "For embed: cosines are divided by it.", unset="0.05", above=0)
     head: str | None = told(None, "For tag: linear, bilstm, crf or bilstm-crf.", unset="linear")
     combine: str | None = told(None, "How the layers of `features` are joined, for tag: concat or sum.")
     lstm_width: int | None = told(None, "Of each direction of a bilstm head.", unset="256", least=1)
