@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +14,6 @@ import heedful
 from heedful.cli.main import cli
 from heedful.errors import HeedfulError
 from heedful.inference.load import predictor
-from heedful.tasks.label_metrics import spearman
 
 TEXTS = ["the cat", "dog sees love", "中国 苹果", "unaffordable dogs", "", "a b c " * 100]
 
@@ -32,10 +30,10 @@ def command(*arguments: object) -> str:
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Pairs that share a word, the same as triplets, scored pairs, and lines."""
-    folder, words, letters = tmp_path_factory.mktemp("embed"), ("cat", "dog", "love", "sees"), "abcdefgh"
-    pairs = [(f"{word} {a}", f"the {word} {b}") for word in words for a, b in pairwise(letters)]
-    scored = [(f"{one} {a}", f"the {two} {a}", 5 if one == two else 0) for one in words for two in words for a in "xyz"]
+    """Pairs that share a letter, the same as triplets, scored pairs, and lines."""
+    folder, letters = tmp_path_factory.mktemp("embed"), "abcdefghijklmnop"
+    pairs = [(f"{letter} cat {letter}", f"the {letter}") for letter in letters]
+    scored = [(f"the {a} dog", f"{b} sees", 5 if a == b else 0) for a in letters[:6] for b in letters[:6]]
     for name, header, rows in (
         ("pairs.tsv", ("anchor", "positive"), pairs),
         ("triplets.tsv", ("anchor", "positive", "negative"), [(*pair, "un un") for pair in pairs]),
@@ -53,7 +51,9 @@ RECIPE = ("--lr", "2e-3", "--batch-size", 16, "--max-length", 32)
 @pytest.fixture(scope="module")
 def run(data: Path, tiny_folder: Path) -> Path:
     files = ("--train", data / "triplets.tsv", "--dev", data / "pairs.tsv", "-o", data / "run")
-    command("finetune", "embed", "--model", tiny_folder, *files, *RECIPE, "--epochs", 12, "--accumulate", 3)
+    command(
+        "finetune", "embed", "--model", tiny_folder, *files, *RECIPE, "--epochs", 40, "--dropout", 0, "--accumulate", 3
+    )
     return data / "run"
 
 
@@ -69,14 +69,13 @@ def test_a_run_is_judged_by_finding_pairs_and_evaluates_the_same(run: Path, data
 
 
 def test_the_trained_model_is_better_than_the_one_it_started_from(run: Path, data: Path, tiny_folder: Path) -> None:
-    def correlation(folder: Path) -> float:
-        rows = [line.split("\t") for line in (data / "sts.tsv").read_text(encoding="utf-8").splitlines()[1:]]
-        first, second, scores = zip(*rows, strict=True)
+    def found(folder: Path) -> float:
+        rows = [line.split("\t") for line in (data / "pairs.tsv").read_text(encoding="utf-8").splitlines()[1:]]
         embedder = heedful.load(folder)
-        one, two = (np.asarray(embedder.embed(texts, normalize=True)) for texts in (first, second))
-        return spearman((one * two).sum(1), [float(score) for score in scores])
+        one, two = (np.asarray(embedder.embed(texts, normalize=True)) for texts in zip(*rows, strict=True))
+        return float(((one @ two.T).argmax(1) == np.arange(len(rows))).mean())
 
-    assert correlation(run) > correlation(tiny_folder) + 0.1
+    assert found(run) > found(tiny_folder) + 0.2
 
 
 def test_vectors_are_the_same_in_sentence_transformers(run: Path) -> None:
