@@ -27,6 +27,17 @@ def any_frame(tokenizer: Tokenizer, where: Path) -> None:
     """The check of a family that takes texts in any frame."""
 
 
+def between_cls_and_sep(tokenizer: Tokenizer, where: Path) -> None:
+    """Refuse a tokenizer that does not put texts between [CLS] and [SEP], whatever it calls them."""
+    frame = [tokenizer.special_tokens[role] for role in ("cls", "sep")]
+    if tokenizer.encode("").tokens != frame:
+        raise HeedfulError(
+            f"the tokenizer does not put texts between {' and '.join(frame)}, as the model was trained to see them",
+            where=where,
+            remedy="use the tokenizer.json that belongs to the model (its post_processor adds them), or its vocab.txt",
+        )
+
+
 @dataclass(frozen=True)
 class Family(Generic[C]):
     """How the models of one type are read, built, started, named on disk and framed, and what they can be used for."""

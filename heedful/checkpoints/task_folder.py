@@ -109,7 +109,7 @@ def save_for_task(
     values = task_config_json(
         config, named, labels, kept, problem_of(task, labels) if architecture == CLASSIFIER else None
     )
-    tensors = take_apart(model, family.names)
+    tensors = take_apart(model, family.names, of_class=architecture)
     with new_folder(path, tokenizer, config.vocab_size, overwrite) as folder:
         write_json(folder / CONFIG, values)
         write_json(folder / TASK, dict(task))

@@ -242,6 +242,6 @@ def _scale(examples: Sequence[SentencePair]) -> tuple[float, float]:
         raise HeedfulError(
             f"the score {odd.score:g} is out of range: scores are from 0 to 1, 5, 10 or 100, or cosines from -1 to 1",
             where=odd.where or None,
-            remedy="scale them, or name another column with --label",
+            remedy="scale them, or name another column with `label`",
         )
     return 0.0, top

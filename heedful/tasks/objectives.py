@@ -11,11 +11,13 @@ from typing import Any
 from heedful.checkpoints.family import Family
 from heedful.errors import HeedfulError
 from heedful.tasks.masked_objective import MaskedObjective
+from heedful.tasks.permutation import PermutationObjective
 from heedful.tasks.pretraining_objective import PretrainingObjective
 
 MLM = MaskedObjective()
+PERMUTATION = PermutationObjective()
 
-_known: dict[str, PretrainingObjective] = {objective.name: objective for objective in (MLM,)}
+_known: dict[str, PretrainingObjective] = {objective.name: objective for objective in (MLM, PERMUTATION)}
 
 
 def register_objective(objective: PretrainingObjective) -> None:

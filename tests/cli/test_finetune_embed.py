@@ -107,7 +107,7 @@ def test_predictions_are_cosines_of_pairs_and_vectors_of_texts(run: Path, data: 
 @pytest.mark.parametrize(("train", "learns"), [("lines.txt", "lines"), ("sts.tsv", "scored")])
 def test_lines_and_scores_train_too(train: str, learns: str, data: Path, tiny_folder: Path, tmp_path: Path) -> None:
     files = ("--train", data / train, "--dev", data / "sts.tsv", "-o", tmp_path / "run")
-    more = ("--temperature", 0.1, "--pooling", "cls", "--seeds", 2)
+    more = ("--set", "temperature=0.1", "--pooling", "cls", "--seeds", 2)
     command("finetune", "embed", "--model", tiny_folder, *files, *RECIPE, *more, "--epochs", 2)
     task = json.loads((tmp_path / "run/model/task.json").read_text(encoding="utf-8"))
     assert (task["learns"], task["temperature"], task["pooling"]) == (learns, 0.1, "cls")

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from heedful.data.labelled.dataset import Columns, Dataset, SentencePair
 from heedful.data.labelled.text_rows import PAIRS, find_columns, text_table
+from heedful.data.oddities import Oddities
 from heedful.data.tables import Row, Table, column_named, text_under
 from heedful.errors import HeedfulError
 from heedful.text.rows import DataSource
@@ -27,21 +28,23 @@ def read_sentence_pairs(path: DataSource, columns: Columns, labelled: bool = Tru
 
     Of rows to learn from or to be scored by, one with an empty text is left out and told.
     """
-    table = text_table(path, columns, labelled=False)
+    table = text_table(path, columns, labelled=False, patient=True)
     found, negatives = _columns(table, columns), [name for name in table.columns if name.lower().startswith("negative")]
     score = _score_column(table, columns.label, found) if labelled else None
-    rows = []
-    for row in table.rows:
-        one = _sentences(row, found, negatives, score)
-        if labelled and one.empty:
-            table.oddities.note(EMPTY, row.where)
-            continue
-        if labelled and one.pair is None and len(one.text.split()) == 1 and one.text.isascii():
-            table.oddities.note(ONE_WORD, row.where)
-        rows.append(one)
-    if not rows:
+    read = table.oddities.each(table.rows, lambda row: _sentences(row, found, negatives, score))
+    rows = [one for one in read if not labelled or _is_of_use(one, table.oddities)]
+    if not rows and not table.oddities.bad:
         raise HeedfulError("there are no rows with a text", where=path, remedy="give rows with a text, or a pair")
-    return Dataset(rows, table.oddities.remarks)
+    return table.oddities.dataset(rows)
+
+
+def _is_of_use(one: SentencePair, oddities: Oddities) -> bool:
+    """Whether something can be learned from a row; a single word is told."""
+    if one.empty:
+        oddities.note(EMPTY, one.where)
+    elif one.pair is None and one.text.isascii() and len(one.text.split()) == 1:
+        oddities.note(ONE_WORD, one.where)
+    return not one.empty
 
 
 def _columns(table: Table, asked: Columns) -> Columns:

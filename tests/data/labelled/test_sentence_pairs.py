@@ -18,7 +18,7 @@ def write(path: Path, *lines: str) -> Path:
 
 
 def read(path: Path, columns: Columns | None = None, labelled: bool = True) -> list[SentencePair]:
-    return list(read_sentence_pairs(path, columns or Columns(), labelled).examples)
+    return list(read_sentence_pairs(path, columns or Columns(), labelled).settled().examples)
 
 
 def test_pairs_triplets_and_scores_are_told_by_the_header(tmp_path: Path) -> None:
