@@ -18,6 +18,7 @@ from heedful.checkpoints.config_json import ConfigFormat
 from heedful.checkpoints.names import NameTable, own_names
 from heedful.errors import HeedfulError
 from heedful.models.encoder import EncoderConfig
+from heedful.models.language_model import LanguageModel
 from heedful.text.tokenizer import Tokenizer
 
 C = TypeVar("C", bound=EncoderConfig)
@@ -57,6 +58,8 @@ class Family(Generic[C]):
     pretraining: Callable[[C], nn.Module] | None = None
     objectives: tuple[str, ...] = ()
     masked_lm: Callable[[C], nn.Module] | None = None  # the head that guesses masked tokens, on disk the part `mlm`
+    language_model: Callable[[C], LanguageModel] | None = None  # the model that says what comes next
+    pooling: str = "mean"  # how a text becomes a vector where nothing else is said
     parts: Mapping[str, str] = field(default_factory=dict)  # what a folder may lack -> what to call it
     per_piece: tuple[str, ...] = ()  # the parameters of the pretraining model that have a row for each piece
 

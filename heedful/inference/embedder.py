@@ -94,7 +94,7 @@ class Embedder:
 
         layers      hidden layers, 0 = embeddings, -1 = last; nothing above the highest one is computed
         combine     how several layers are joined: concat, sum, mean
-        pooling     cls, mean, max, mean-max, last; None means the way the folder names, or mean if it names none
+        pooling     cls, mean, max, mean-max, last; None means the way the folder names, or else its family
         unit        sentence, word, or token ([CLS] and [SEP] included)
         normalize   scale vectors to length 1
         max_length  the limit in tokens, None for the folder's own; what is cut is told by a TruncationWarning
@@ -147,7 +147,7 @@ class Embedder:
         """What is asked for, checked; pooling None becomes the folder's own."""
         for layer in layers:
             self.encoder.layer_number(layer)
-        own = self.folder.sentence.pooling if self.folder.sentence else "mean"
+        own = self.folder.sentence.pooling if self.folder.sentence else self.folder.family.pooling
         return Features(tuple(layers), combine, pooling or own, unit, normalize)
 
     def limit(self, max_length: int | None) -> int:

@@ -106,10 +106,20 @@ class MultiHeadSelfAttention(nn.Module):
 
         `places` has an entry for each group, for models whose attention itself looks at positions.
         """
+        return self.over(self.qkv(x), groups, rows, places)
+
+    def over(
+        self,
+        qkv: Tensor,
+        groups: Sequence[Group],
+        rows: Tensor | None = None,
+        places: Sequence[Places] | None = None,
+    ) -> Tensor:
+        """The same from queries, keys and values that lie side by side, (N, 3 D)."""
         dropout = self.dropout if self.training else 0.0
         blocks = [
             _joined(mix(query, key, value, visible, dropout, self.causal))
-            for query, key, value, visible in self._heads_of(self.qkv(x), groups, places)
+            for query, key, value, visible in self._heads_of(qkv, groups, places)
         ]
         mixed = blocks[0] if len(blocks) == 1 else torch.cat(blocks)
         return self.out(mixed if rows is None else mixed[rows])  # type: ignore[no-any-return]
