@@ -36,7 +36,7 @@ def rescorer(rows: Sequence[Scored]) -> Callable[[Chosen], Mapping[str, float]]:
     uniform, parts = _uniformity(rows), _by_row(rows)
 
     def rescored(chosen: Chosen) -> dict[str, float]:
-        found = {}
+        found: dict[str, float] = {}
         if "score" in parts:
             both = parts["cosine"][chosen], parts["score"][chosen]
             found |= {"spearman": spearman(*both), "pearson": pearson(*both)}

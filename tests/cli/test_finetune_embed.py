@@ -116,6 +116,12 @@ def test_lines_and_scores_train_too(train: str, learns: str, data: Path, tiny_fo
     assert seeds["decides"] == "spearman" and len(seeds["runs"]) == 2
 
 
+def test_a_sweep_chooses_by_what_the_dev_data_tells(data: Path, tiny_folder: Path, tmp_path: Path) -> None:
+    files = ("--train", data / "pairs.tsv", "--dev", data / "pairs.tsv", "-o", tmp_path / "run")
+    command("finetune", "embed", "--model", tiny_folder, *files, *RECIPE, "--epochs", 1, "--sweep", "pooling=mean,cls")
+    assert json.loads((tmp_path / "run/sweep.json").read_text(encoding="utf-8"))["decides"] == "mrr"
+
+
 @pytest.mark.parametrize(
     ("lines", "said"),
     [
