@@ -84,7 +84,7 @@ class Predictor:
 
     def stream(self, examples: Sequence[Any]) -> Iterator[list[Prediction]]:
         """The predictions for examples, a chunk at a time."""
-        self._check_pairs(examples)
+        self.check_pairs(examples)
         with worker_pool() as pool:
             for start in range(0, len(examples), EXAMPLES_PER_CHUNK):
                 chunk = examples[start : start + EXAMPLES_PER_CHUNK]
@@ -118,7 +118,8 @@ class Predictor:
             return asked
         return Columns(*(getattr(asked, one.name) or getattr(own, one.name) for one in fields(Columns)))
 
-    def _check_pairs(self, examples: Sequence[Any]) -> None:
+    def check_pairs(self, examples: Sequence[Any]) -> None:
+        """Refuse pairs where the model was trained on single texts, and the other way round."""
         pairs = self.trained_on.pairs
         if pairs is None:
             return
