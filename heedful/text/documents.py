@@ -145,7 +145,7 @@ def _json_texts(path: str | Path, field: str) -> Iterator[str]:
     for where, row in read_objects(path):
         if not isinstance(row.get(field), str):
             what = f"no text under {field!r} in this line (it has: {', '.join(row)})"
-            raise HeedfulError(what, where=where, remedy="name the field with --field")
+            raise HeedfulError(what, where=where, remedy="name the field with `text`")
         yield row[field]
 
 

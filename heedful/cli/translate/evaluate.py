@@ -33,6 +33,6 @@ def command(**options: object) -> None:
       heedful translate evaluate run test.tsv
       heedful translate evaluate run test.en test.de --beam 1 -o test.translated.de
     """
-    from heedful.cli.translate.evaluation import Options, evaluate_translations
+    from heedful.cli.translate.evaluation import Options, evaluate_and_show
 
-    evaluate_translations(Options(**options))  # type: ignore[arg-type]
+    evaluate_and_show(Options(**options))  # type: ignore[arg-type]

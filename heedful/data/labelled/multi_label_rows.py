@@ -35,23 +35,20 @@ def read_multi_label_rows(path: DataSource, columns: Columns, labelled: bool = T
     names = _label_columns(table, columns.label) if labelled else []
     if shared := {found.text, found.pair} & set(names):
         what = f"the column {shared.pop()!r} cannot be both a text and a label"
-        raise HeedfulError(what, where=f"{table.path}:1", remedy="name another with --text, --pair or --label")
-    assert found.text is not None
-    rows = list(table.oddities.each(table.rows, lambda row: _with_labels(row, found, names)))
+        raise HeedfulError(what, where=f"{table.path}:1", remedy="name another with `text`, `pair` or `label`")
+    rows = list(table.oddities.each(table.rows, lambda row: (_text(row, found), _given(row, names) if names else None)))
     separator = columns.separator or _separator(given for _, given in rows)
-    examples = [
-        MultiLabelRow(
-            text_under(found.text, row),
-            None if found.pair is None else text_under(found.pair, row),
-            where=row.where,
-            labels=None if given is None else _labels(given, separator),
-        )
-        for row, given in rows
-    ]
-    if not examples and not table.oddities.bad:
-        raise HeedfulError("there are no rows", where=path, remedy="give rows with a text")
-    read = table.oddities.dataset(examples)
-    return replace(read, remarks=(*read.remarks, *_told(examples, rows, separator)))
+    examples = [one if given is None else replace(one, labels=_labels(given, separator)) for one, given in rows]
+    return replace(
+        table.oddities.dataset(examples),
+        remarks=(*table.oddities.remarks, *_told(examples, [given for _, given in rows], separator)),
+    )
+
+
+def _text(row: Row, columns: Columns) -> MultiLabelRow:
+    assert columns.text is not None
+    pair = None if columns.pair is None else text_under(columns.pair, row)
+    return MultiLabelRow(text_under(columns.text, row), pair, where=row.where)
 
 
 def _label_columns(table: Table, asked: str | None) -> list[str]:
@@ -65,13 +62,6 @@ def _label_columns(table: Table, asked: str | None) -> list[str]:
     if asked.lower() in lower:
         return [column_named(asked, table, "label")]
     return [column_named(name.strip(), table, "label") for name in asked.split(",")]
-
-
-def _with_labels(row: Row, columns: Columns, names: Sequence[str]) -> tuple[Row, Given | None]:
-    """A row whose texts are texts, and what it says of its labels."""
-    for column in filter(None, (columns.text, columns.pair)):
-        text_under(column, row)
-    return row, _given(row, names) if names else None
 
 
 def _given(row: Row, names: Sequence[str]) -> Given:
@@ -109,12 +99,10 @@ def _labels(given: Given, separator: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(part.strip() for part in parts if part.strip()))
 
 
-def _told(
-    examples: Sequence[MultiLabelRow], rows: Sequence[tuple[Row, Given | None]], separator: str
-) -> Iterator[Remark]:
+def _told(examples: Sequence[MultiLabelRow], rows: Sequence[Given | None], separator: str) -> Iterator[Remark]:
     """How labels were told apart, which a reader may not have meant, and how many rows have none."""
     pairs = list(zip(examples, rows, strict=True))
-    cut = [one.where for one, (_, given) in pairs if isinstance(given, str) and len(one.labels or ()) > 1]
+    cut = [one.where for one, given in pairs if isinstance(given, str) and len(one.labels or ()) > 1]
     bare = [one.where for one in examples if one.labels == ()]
     for what, places in (
         (f"rows with several labels, separated by {separator!r}", cut),

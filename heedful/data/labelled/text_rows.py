@@ -79,7 +79,7 @@ def find_columns(table: Table, asked: Columns, labelled: bool = True) -> Columns
     )
     if found.label in (found.text, found.pair) and found.label is not None:
         what = f"the column {found.label!r} cannot be both a text and the label"
-        raise HeedfulError(what, where=f"{table.path}:1", remedy="name another with --text, --pair or --label")
+        raise HeedfulError(what, where=f"{table.path}:1", remedy="name another with `text`, `pair` or `label`")
     return found
 
 
