@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+import heedful
 from heedful.cli.main import cli
 from heedful.errors import HeedfulError
 from heedful.runs.finetuning.material import Material
@@ -105,6 +106,7 @@ def test_an_encoding_is_for_every_verb_that_reads(tmp_path: Path, tiny_folder: P
     ):
         done = run(*arguments)
         assert done.exit_code == 0, (arguments, done.output, done.exception)
+    assert heedful.evaluate(out / "run", table, encoding="gb18030", rounds=0).examples == 20
     assert "猫 number 19,好," in (out / "p.csv").read_text(encoding="utf-8")
     assert len((out / "p.jsonl").read_text().splitlines()) == 3
     assert "猫" in (out / "tok/vocab.txt").read_text(encoding="utf-8")
