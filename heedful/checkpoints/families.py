@@ -15,10 +15,11 @@ from typing import Any
 
 from heedful.checkpoints.bert_family import BERT
 from heedful.checkpoints.family import Family
+from heedful.checkpoints.word2vec_family import WORD2VEC
 from heedful.checkpoints.xlnet_family import XLNET
 from heedful.errors import HeedfulError
 
-_known: dict[str, Family[Any]] = {family.model_type: family for family in (BERT, XLNET)}
+_known: dict[str, Family[Any]] = {family.model_type: family for family in (BERT, XLNET, WORD2VEC)}
 
 
 def register_family(family: Family[Any]) -> None:
