@@ -23,6 +23,7 @@ VERBS = (
     "fill",
     "finetune",
     "inspect",
+    "nearest",
     "new",
     "predict",
     "pretrain",

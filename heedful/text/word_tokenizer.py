@@ -21,12 +21,15 @@ _LETTER = rf"[\p{{L}}\p{{N}}_&&[^{IDEOGRAPHS}]]"
 _WORD = rf"[{IDEOGRAPHS}]|{_LETTER}+(?:['’.-]{_LETTER}+)*|\S"
 
 
-def word_tokenizer(vocabulary: Sequence[str], lowercase: bool, unknown: str = "[UNK]") -> Tokenizer:
-    """The tokenizer of these words, which have their places as ids; `unknown` is one of them."""
+UNKNOWN = "[UNK]"
+
+
+def word_tokenizer(vocabulary: Sequence[str], lowercase: bool) -> Tokenizer:
+    """The tokenizer of these words, which have their places as ids; [UNK] is one of them."""
     ids = {word: number for number, word in enumerate(vocabulary)}
-    library = tokenizers.Tokenizer(models.WordLevel(ids, unk_token=unknown))
+    library = tokenizers.Tokenizer(models.WordLevel(ids, unk_token=UNKNOWN))
     library.normalizer = normalizers.Lowercase() if lowercase else None
     library.pre_tokenizer = pre_tokenizers.Split(Regex(_WORD), behavior="removed", invert=True)
-    library.add_special_tokens([unknown])
+    library.add_special_tokens([UNKNOWN])
     library.add_tokens([AddedToken(word, normalized=True) for word in vocabulary if needs_segmenter(word)])
-    return Tokenizer(library, {"unk": unknown})
+    return Tokenizer(library, {"unk": UNKNOWN})

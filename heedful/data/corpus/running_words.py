@@ -23,8 +23,8 @@ from heedful.data.corpus.whole_words import WholeWords
 from heedful.data.shards import Array, Shard
 from heedful.errors import HeedfulError
 from heedful.nn.negative_sampling import Architecture
+from heedful.text.word_tokenizer import UNKNOWN
 
-UNKNOWN = "[UNK]"  # a row that no word of the text has
 Unit = Literal["word", "piece"]
 
 
@@ -128,6 +128,7 @@ def _counted(key: _Key, min_count: int, lowercase: bool) -> tuple[list[str], Arr
     if not found:
         what = f"no word occurs {min_count} times"
         raise HeedfulError(what, where=key.corpus.folder, remedy="give more text, or a lower `min_count`")
+    found.pop(UNKNOWN, None)  # a row of its own, which no word of the text has
     return [UNKNOWN, *found], np.array([0, *found.values()], np.int64)
 
 
