@@ -72,7 +72,7 @@ def atomic_folder(path: str | Path, overwrite: bool = False) -> Iterator[Path]:
 def check_free(path: str | Path, overwrite: bool = False) -> None:
     """Refuse a file that is there already, before any work is done for it, unless it is to be overwritten."""
     if Path(path).is_file() and not overwrite:
-        remedy = "name another file, or replace it with --overwrite"
+        remedy = "name another file, or replace it with `overwrite`"
         raise HeedfulError("this file is there already", where=path, remedy=remedy)
 
 
@@ -81,15 +81,23 @@ def _places(path: str | Path) -> tuple[Path, Path]:
     target = Path(path).resolve()
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
     with plain_write_errors(target, temporary):
-        target.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(target.parent)
     return target, temporary
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder and those above it; their names are on the disk before anything inside is relied upon."""
+    missing = [one for one in (folder, *folder.parents) if not one.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for one in missing:
+        _sync(one.parent)
 
 
 def _check_replaceable(target: Path, overwrite: bool) -> None:
     if target.exists() and not target.is_dir():
         raise HeedfulError(f"{target.name} is a file, not a folder", where=target, remedy="give the name of a folder")
     if target.is_dir() and any(target.iterdir()) and not overwrite:
-        raise HeedfulError("the folder is not empty", where=target, remedy="name a new folder, or use --overwrite")
+        raise HeedfulError("the folder is not empty", where=target, remedy="name a new folder, or use `overwrite`")
 
 
 def _swap(new: Path, target: Path) -> None:

@@ -1,41 +1,41 @@
-"""BERT as a family: its config.json, its frame, its heads and what it is pretrained on."""
+"""BERT as a family: its config.json, its frame, its heads, what it is pretrained on, and what others share of it."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Mapping
+from typing import Any
 
 from heedful.checkpoints.bert_names import BERT_NAMES
 from heedful.checkpoints.config_json import ConfigFormat
-from heedful.checkpoints.family import Family
-from heedful.errors import HeedfulError
-from heedful.models.bert import BertConfig, BertForPretraining, MlmHead, initialise, sized
-from heedful.text.tokenizer import Tokenizer
+from heedful.checkpoints.family import Family, between_cls_and_sep
+from heedful.models.bert import BertConfig, BertForPretraining, initialise, sized
+from heedful.models.bert_layers import MlmHead
+
+# Keys that would change what a model built as BERT computes, and the one value of each that is computed here.
+ENCODER_ONLY: Mapping[str, Any] = {
+    "position_embedding_type": "absolute",
+    "is_decoder": False,
+    "is_encoder_decoder": False,
+    "add_cross_attention": False,
+    "tie_word_embeddings": True,
+    "pruned_heads": {},
+    "quantization_config": None,
+}
+PER_PIECE = ("encoder.embeddings.token.weight", "mlm.bias")
 
 
-def check_frame(tokenizer: Tokenizer, where: Path) -> None:
-    """Refuse a tokenizer that does not put texts between [CLS] and [SEP]."""
-    frame = [tokenizer.special_tokens[role] for role in ("cls", "sep")]
-    if tokenizer.encode("").tokens != frame:
-        raise HeedfulError(
-            f"the tokenizer does not put texts between {' and '.join(frame)}, as BERT was trained to see them",
-            where=where,
-            remedy="use the tokenizer.json that belongs to the model (its post_processor adds them), or its vocab.txt",
-        )
+def hugging_face_classes(prefix: str, pretraining: str = "MaskedLM") -> dict[str, str]:
+    """Hugging Face's classes of a family by what they are for."""
+    heads = ("SequenceClassification", "TokenClassification", "QuestionAnswering", "MultipleChoice")
+    named = {head: f"{prefix}For{head}" for head in heads}
+    return {"Model": f"{prefix}Model", "PreTraining": f"{prefix}For{pretraining}", **named}
 
 
 BERT = Family(
     config=ConfigFormat(
         BertConfig,
         "BERT",
-        only_values={
-            "position_embedding_type": "absolute",
-            "is_decoder": False,
-            "is_encoder_decoder": False,
-            "add_cross_attention": False,
-            "tie_word_embeddings": True,
-            "pruned_heads": {},
-            "quantization_config": None,
-        },
+        only_values=ENCODER_ONLY,
         bookkeeping=(
             *("directionality", "pooler_fc_size", "pooler_num_attention_heads", "pooler_num_fc_layers"),
             *("pooler_size_per_head", "pooler_type"),
@@ -43,20 +43,13 @@ BERT = Family(
     ),
     initialise=initialise,
     names=BERT_NAMES,
-    check_frame=check_frame,
-    classes={
-        "Model": "BertModel",
-        "PreTraining": "BertForPreTraining",
-        "SequenceClassification": "BertForSequenceClassification",
-        "TokenClassification": "BertForTokenClassification",
-        "QuestionAnswering": "BertForQuestionAnswering",
-        "MultipleChoice": "BertForMultipleChoice",
-    },
+    check_frame=between_cls_and_sep,
+    classes=hugging_face_classes("Bert", "PreTraining"),
     class_prefix="Bert",
     sized=sized,
     pretraining=BertForPretraining,
     objectives=("mlm",),
     masked_lm=MlmHead,
     parts={"encoder.pooler": "pooler", "mlm": "MLM head", "nsp": "NSP head"},
-    per_piece=("encoder.embeddings.token.weight", "mlm.bias"),
+    per_piece=PER_PIECE,
 )

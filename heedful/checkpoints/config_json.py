@@ -101,16 +101,16 @@ def task_config_json(
     architecture: str | None,
     labels: Sequence[str],
     foreign: Mapping[str, Any],
-    classifies: bool,
+    problem: str | None,
 ) -> dict[str, Any]:
-    """What to write as `config.json` of a model with a head; one that `classifies` without labels gives one number.
+    """What to write as `config.json` of a model with a head; `problem` is what a classifier of texts solves.
 
     What `foreign` says of another task is left out.
     """
     kept = {key: value for key, value in foreign.items() if key not in OF_A_TASK}
     values = config_json(config, architecture, kept)
-    if classifies:
-        values["problem_type"] = "single_label_classification" if labels else "regression"
+    if problem:
+        values["problem_type"] = problem
         labels = labels or ("LABEL_0",)
     if labels:
         values["id2label"] = {str(number): label for number, label in enumerate(labels)}

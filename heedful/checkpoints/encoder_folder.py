@@ -43,8 +43,9 @@ def load_for_pretraining(folder: ModelFolder, seed: int) -> nn.Module:
     with folder.open_weights() as found:
         model = unfilled(lambda: family.pretraining_model(config), folder.weights / CONFIG)
         fill_parameters(model, found)
+        there = list(model.state_dict())
         for part in family.parts:
-            if not found.holds(part):
+            if not found.holds(part) and any(name.startswith(f"{part}.") for name in there):
                 family.initialise(model.get_submodule(part), config, seed)
     return model.eval()
 

@@ -14,12 +14,18 @@ from pathlib import Path
 from typing import Any
 
 from heedful.checkpoints.bert_family import BERT
+from heedful.checkpoints.bert_relatives import ALBERT, DISTILBERT, ELECTRA, ERNIE, MPNET
 from heedful.checkpoints.family import Family
+from heedful.checkpoints.roberta_family import ROBERTA, XLM_ROBERTA
 from heedful.checkpoints.word2vec_family import WORD2VEC
 from heedful.checkpoints.xlnet_family import XLNET
 from heedful.errors import HeedfulError
 
-_known: dict[str, Family[Any]] = {family.model_type: family for family in (BERT, XLNET, WORD2VEC)}
+_OURS: tuple[Family[Any], ...] = (
+    *(BERT, ROBERTA, XLM_ROBERTA, DISTILBERT, ALBERT, ELECTRA, ERNIE, MPNET),
+    *(XLNET, WORD2VEC),
+)
+_known: dict[str, Family[Any]] = {family.model_type: family for family in _OURS}
 
 
 def register_family(family: Family[Any]) -> None:

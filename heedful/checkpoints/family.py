@@ -27,6 +27,17 @@ def any_frame(tokenizer: Tokenizer, where: Path) -> None:
     """The check of a family that takes texts in any frame."""
 
 
+def between_cls_and_sep(tokenizer: Tokenizer, where: Path) -> None:
+    """Refuse a tokenizer that does not put texts between [CLS] and [SEP], whatever it calls them."""
+    frame = [tokenizer.special_tokens[role] for role in ("cls", "sep")]
+    if tokenizer.encode("").tokens != frame:
+        raise HeedfulError(
+            f"the tokenizer does not put texts between {' and '.join(frame)}, as the model was trained to see them",
+            where=where,
+            remedy="use the tokenizer.json that belongs to the model (its post_processor adds them), or its vocab.txt",
+        )
+
+
 @dataclass(frozen=True)
 class Family(Generic[C]):
     """How the models of one type are read, built, started, named on disk and framed, and what they can be used for."""
@@ -35,6 +46,8 @@ class Family(Generic[C]):
     initialise: Callable[[nn.Module, C, int], None]  # what a model or a part of it starts as, by a seed
     names: NameTable = field(default_factory=own_names)
     check_frame: Callable[[Tokenizer, Path], None] = any_frame  # refuses a tokenizer that frames texts otherwise
+    # Reads the tokenizer of a folder that has a SentencePiece file, spiece.model, and no tokenizer.json.
+    read_spiece: Callable[[Path], Tokenizer] | None = None
     # Hugging Face's classes by what they are for: the "Model" alone, "PreTraining", "TokenClassification" …
     classes: Mapping[str, str] = field(default_factory=dict)
     aliases: tuple[str, ...] = ()  # what else it may be called where a user names a family

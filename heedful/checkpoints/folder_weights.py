@@ -19,7 +19,7 @@ def open_weights(folder: Path, family: Family[Any], config: EncoderConfig) -> It
     """Open the weights of a folder for the time of a `with` block, after a check of the names and of their layers."""
     with open_tensors(folder) as tensors:
         found = source(tensors, family.names)
-        _check_layers(found, config.layers, folder)
+        _check_layers(found, config.stored_layers, folder)
         yield found
 
 

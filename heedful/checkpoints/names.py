@@ -1,17 +1,17 @@
 """How the names of our parameters and the names on disk belong together, for any model.
 
-A table lists modules: ours on the left, theirs on the right; `{i}` stands for a number. The last word of a name
-(`weight` or `bias`) is the same on both sides. Where several modules of theirs make one of ours, their rows lie one
-below the other. Of parts that only we have it lists the beginnings alone, and all that follows is the same on both
-sides. One table serves both ways: it names the tensors to join when a parameter is read, and those to cut it into when
-it is written.
+A table lists modules: ours on the left, theirs on the right; `{i}` stands for a number, the same numbers in the same
+order on both sides. The last word of a name (`weight` or `bias`) is the same too. Where several modules of theirs make
+one of ours, their rows lie one below the other. Of parts that only we have it lists the beginnings alone, and all that
+follows is the same on both sides. One table serves both ways: it names the tensors to join when a parameter is read,
+and those to cut it into when it is written.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
 
 from heedful.errors import HeedfulError
 
@@ -34,6 +34,12 @@ class NameTable:
     layers: re.Pattern[str] | None = None  # what a tensor of a layer begins with, the layer's number in a group
     left_out: str = ""  # what names on disk lose where there is nothing beside the encoder
     leaves: tuple[str, ...] = LEAVES  # what the last word of a name may be
+    # What some classes of Hugging Face call modules otherwise than this table: kind of class -> the table's -> theirs.
+    in_classes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+    def with_modules(self, modules: Mapping[str, tuple[str, ...]]) -> NameTable:
+        """This table with more modules."""
+        return replace(self, modules={**self.modules, **modules})
 
     def on_disk(self, parameter: str) -> tuple[str, ...]:
         """The tensors on disk that make up a parameter of ours."""
@@ -47,9 +53,15 @@ class NameTable:
                 f"a model folder has no place for {parameter}",
                 remedy="in a model of your own, call the encoder `encoder` and all that is your own `head`",
             )
-        number = _NUMBER.search(parameter)
-        digits = number[0] if number else ""
-        return tuple(f"{name.replace('{i}', digits)}.{leaf}" for name in self.modules[pattern])
+        numbers = _NUMBER.findall(module + ".")
+        return tuple(f"{name.replace('{i}', '{}').format(*numbers)}.{leaf}" for name in self.modules[pattern])
+
+    def class_spelling(self, names: Collection[str]) -> Mapping[str, str]:
+        """How the class that has written these names calls modules otherwise than this table: the table's -> theirs."""
+        for spelling in self.in_classes.values():
+            if all(f"{theirs}.weight" in names for theirs in spelling.values()):
+                return spelling
+        return {}
 
     def knows(self, name: str) -> bool:
         """Whether a tensor on disk belongs to this family, be it of a part that is not wanted now."""
@@ -70,6 +82,12 @@ class NameTable:
         rows = self.modules.items()
         modules = {their for ours, theirs in rows if f"{ours}.".startswith(f"{part}.") for their in theirs}
         return name.rpartition(".")[0] in modules
+
+
+def renamed(name: str, modules: Mapping[str, str]) -> str:
+    """A tensor's name after its module was renamed, if it is among `modules`."""
+    module, _, leaf = name.rpartition(".")
+    return f"{modules[module]}.{leaf}" if module in modules else name
 
 
 def own_names(*parts: str) -> NameTable:

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from heedful.checkpoints.crc32c import crc32c, masked
 from heedful.checkpoints.stored_tensor import FETCH_AGAIN
-from heedful.checkpoints.wire_format import varint
 from heedful.errors import HeedfulError
+from heedful.wire_format import varint
 
 _MAGIC = 0xDB4775248B80FB57.to_bytes(8, "little")
 _FOOTER = 48

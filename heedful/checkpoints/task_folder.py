@@ -34,6 +34,12 @@ TASKS: Mapping[str, str] = {
     "QuestionAnswering": "answer",
     "MultipleChoice": "choose",
 }
+# Our tasks that are Hugging Face's sequence classification -> what its config.json calls their problem.
+PROBLEMS: Mapping[str, str] = {
+    "classify": "single_label_classification",
+    "regress": "regression",
+    "multilabel": "multi_label_classification",
+}
 # Parts that keep what their layers chose to start with; all others start as the family has it.
 FREE_STARTERS = ("lstm", "crf", "head")
 
@@ -97,12 +103,19 @@ def save_for_task(
     family = family_named(config.model_type)
     named = None if architecture is None else family.classes.get(architecture)
     kept = with_pieces(foreign, tokenizer, config.vocab_size)
-    values = task_config_json(config, named, labels, kept, classifies=architecture == CLASSIFIER)
-    tensors = take_apart(model, family.names)
+    values = task_config_json(
+        config, named, labels, kept, problem_of(task, labels) if architecture == CLASSIFIER else None
+    )
+    tensors = take_apart(model, family.names, of_class=architecture)
     with new_folder(path, tokenizer, config.vocab_size, overwrite) as folder:
         write_json(folder / CONFIG, values)
         write_json(folder / TASK, dict(task))
         write_tensors(folder, tensors)
+
+
+def problem_of(task: Mapping[str, Any], labels: Sequence[str]) -> str:
+    """What Hugging Face calls the problem of a task; one of another's is told by whether there are labels."""
+    return PROBLEMS.get(str(task["task"]), PROBLEMS["classify" if labels else "regress"])
 
 
 def read_task(folder: Path) -> dict[str, Any]:
@@ -156,6 +169,8 @@ def _other_task(folder: ModelFolder, task: Mapping[str, Any]) -> str | None:
         return f"the folder's was made for the task {made_for['task']}"
     if list(made_for.get("labels") or ()) != list(task.get("labels") or ()):
         return "the folder's was made for other labels"
+    if made_for.get("pooling", "cls") != task.get("pooling", "cls"):
+        return "the folder's was made for another pooling"
     return None
 
 
@@ -173,12 +188,12 @@ def _task_of_class(config: Mapping[str, Any], where: Path) -> dict[str, Any]:
         )
     if task not in ("classify", "tag"):
         return {"task": task}
-    if config.get("problem_type") == "multi_label_classification":
-        what = "the model gives a text several labels at once (problem_type), which is not supported"
-        raise HeedfulError(what, where=where, remedy="use a model with one label a text")
     labels = _labels(config, where)
-    if task == "classify" and (len(labels) == 1 or config.get("problem_type") == "regression"):
-        return {"task": "regress"}
+    if task == "classify":
+        task = {problem: name for name, problem in PROBLEMS.items()}.get(str(config.get("problem_type")), task)
+        task = "regress" if task == "classify" and len(labels) == 1 else task
+    if task == "regress":
+        return {"task": task}
     return {"task": task, "labels": labels}
 
 

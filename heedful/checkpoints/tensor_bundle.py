@@ -16,8 +16,8 @@ from torch import Tensor
 from heedful.checkpoints.crc32c import crc32c, masked
 from heedful.checkpoints.sorted_table import read_table, unsound_as_error
 from heedful.checkpoints.stored_tensor import DTYPES, FETCH_AGAIN, mapped, numbers
-from heedful.checkpoints.wire_format import fields
 from heedful.errors import HeedfulError
+from heedful.wire_format import fields
 
 # Numbers of tensorflow.DataType.
 _TYPES: Mapping[int, str] = {

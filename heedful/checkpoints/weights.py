@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from heedful.checkpoints.names import NameTable
+from heedful.checkpoints.names import NameTable, renamed
 from heedful.checkpoints.tensors import FLOATS, Tensors
 from heedful.errors import HeedfulError
 
@@ -45,8 +45,13 @@ def source(tensors: Tensors, table: NameTable) -> WeightSource:
     """Give each tensor its name in the table; two for one name are refused, and unknown ones inside the encoder."""
     spelled: dict[str, str] = {}
     left_over: list[str] = []
+    in_class = table.class_spelling([table.respell(on_disk) for on_disk in tensors])
+    plain = {theirs: name for name, theirs in in_class.items()}
     for on_disk in tensors:
-        name = table.respell(on_disk)
+        name = renamed(table.respell(on_disk), plain)
+        if name == table.respell(on_disk) and renamed(name, in_class) != name:
+            left_over.append(on_disk)  # what this class calls otherwise: it does not look at this one
+            continue
         if not table.knows(name):
             if not table.inside_encoder(name):
                 left_over.append(on_disk)
@@ -112,13 +117,15 @@ def unfilled(build: Callable[[], M], config: object) -> M:
         raise HeedfulError(what, where=config, remedy="fix the numbers in config.json") from error
 
 
-def take_apart(model: nn.Module, table: NameTable, prefix: str = "") -> dict[str, Tensor]:
-    """The parameters of a model in fp32 under their names on disk."""
+def take_apart(model: nn.Module, table: NameTable, prefix: str = "", of_class: str | None = None) -> dict[str, Tensor]:
+    """The parameters of a model in fp32 under their names on disk, which may be those `of_class`."""
     tensors: dict[str, Tensor] = {}
+    in_class = table.in_classes.get(of_class or "", {})
     for name, parameter in model.state_dict().items():
         parts = table.on_disk(prefix + name)
         whole = parameter.detach().to("cpu", torch.float32).contiguous()
-        tensors.update(zip(parts, _cut(whole, len(parts)), strict=True))
+        named = [renamed(part, in_class) for part in parts]
+        tensors.update(zip(named, _cut(whole, len(named)), strict=True))
     return tensors
 
 

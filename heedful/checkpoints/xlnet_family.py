@@ -10,6 +10,7 @@ from heedful.checkpoints.xlnet_names import XLNET_NAMES
 from heedful.errors import HeedfulError
 from heedful.models.xlnet import XlnetConfig, XlnetForPretraining, initialise, sized
 from heedful.text.tokenizer import Tokenizer
+from heedful.text.xlnet_pipeline import read_spiece
 
 
 def check_frame(tokenizer: Tokenizer, where: Path) -> None:
@@ -49,6 +50,7 @@ XLNET = Family(
     initialise=initialise,
     names=XLNET_NAMES,
     check_frame=check_frame,
+    read_spiece=read_spiece,
     classes={
         "Model": "XLNetModel",
         "PreTraining": "XLNetLMHeadModel",

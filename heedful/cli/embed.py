@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from heedful.cli.shared_options import force_option, overwrite_option, text_option
+from heedful.cli.run_options import RunCommand
+from heedful.cli.shared_options import encoding_option, force_option, overwrite_option, text_option
 from heedful.errors import HeedfulError
 
 if TYPE_CHECKING:
     from heedful.inference.embed_file import EmbedProgress
 
 
-@click.command()
+@click.command(cls=RunCommand)
 @click.argument("model", type=click.Path())
 @click.argument("input", type=click.Path(allow_dash=True))
 @click.option("-o", "--output", required=True, type=click.Path(dir_okay=False), help="The file to write.")
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 @click.option("--format", "kind", help="npy, safetensors or jsonl.  [default: by the ending of the output]")
 @click.option("--truncate", default="warn", show_default=True, help="Texts over the limit: warn or error.")
 @text_option
+@encoding_option
 @click.option("--restart", is_flag=True, help="Throw away an unfinished output instead of continuing it.")
 @force_option
 @overwrite_option

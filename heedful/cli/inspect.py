@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from heedful.cli.shared_options import encoding_option
+
 if TYPE_CHECKING:
     from rich.table import Table
 
@@ -24,7 +26,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option("--dev", type=_FILE, metavar="FILE", help="Also look at this one, and for what leaks from FILES into it.")
 @click.option(
     "--task",
-    type=click.Choice(["classify", "regress", "tag", "answer", "choose"]),
+    type=click.Choice(["classify", "multilabel", "regress", "tag", "answer", "choose"]),
     help="What it is for.  [default: as the file looks]",
 )
 @click.option("--model", metavar="DIR", help="Count the tokens of this model or tokenizer.")
@@ -32,6 +34,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option("--text", help="Column of the text.  [default: by the header]")
 @click.option("--pair", help="Column of the second text.  [default: by the header]")
 @click.option("--label", help="Column of the label.  [default: by the header]")
+@encoding_option
 @click.option("--unlabelled", is_flag=True, help="Do not look at labels, which may be missing.")
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 def command(
@@ -56,6 +59,7 @@ def command(
       heedful inspect train.tsv --dev dev.tsv
       heedful inspect train.tsv --dev dev.tsv --model MODEL
       heedful inspect reviews.csv --text body --label stars --task regress
+      heedful inspect comments.csv --task multilabel --label toxic,insult,threat
       heedful inspect train.conll train.json choices.jsonl --json
     """
     from heedful.data.labelled.dataset import Columns

@@ -8,6 +8,7 @@ import click
 @click.command()
 @click.argument("output", type=click.Path(file_okay=False))
 @click.option("--tokenizer", required=True, type=click.Path(), help="A tokenizer folder, or any model folder.")
+@click.option("--model", default="bert", show_default=True, help="The family of the model.")
 @click.option("--size", default="tiny", show_default=True, help="tiny, mini, small, medium, base or large.")
 @click.option(
     "--seed",
@@ -17,8 +18,8 @@ import click
     help="The same seed, size and vocabulary give the same weights.",
 )
 @click.option("--overwrite", is_flag=True, help="Replace a model folder that is there already.")
-def command(output: str, tokenizer: str, size: str, seed: int, overwrite: bool) -> None:
-    """Write a BERT with random weights and its pretraining heads: a starting point, or a baseline.
+def command(output: str, tokenizer: str, model: str, size: str, seed: int, overwrite: bool) -> None:
+    """Write a model with random weights and its pretraining heads: a starting point, or a baseline.
 
     \b
     Examples:
@@ -26,13 +27,13 @@ def command(output: str, tokenizer: str, size: str, seed: int, overwrite: bool) 
       heedful new baseline --tokenizer MODEL --size base --seed 7
     """
     from heedful.checkpoints.encoder_folder import save_model
-    from heedful.models.bert import BertForPretraining, initialise, sized
+    from heedful.checkpoints.families import family_named
     from heedful.text.tokenizer import Tokenizer
 
-    words = Tokenizer.load(tokenizer)
-    config = sized(size, words.vocab_size)
-    model = BertForPretraining(config)
-    initialise(model, config, seed)
-    save_model(model, output, words, overwrite=overwrite)
-    count = sum(p.numel() for p in model.parameters())
-    click.echo(f"{output}: BERT-{size}, {count:,} parameters, {config.vocab_size:,} pieces", err=True)
+    words, family = Tokenizer.load(tokenizer), family_named(model)
+    config = family.config_of_size(size, words.vocab_size)
+    fresh = family.pretraining_model(config)
+    family.initialise(fresh, config, seed)
+    save_model(fresh, output, words, overwrite=overwrite)
+    count = sum(p.numel() for p in fresh.parameters())
+    click.echo(f"{output}: {model} {size}, {count:,} parameters, {config.vocab_size:,} pieces", err=True)

@@ -91,6 +91,6 @@ def _text(value: Any) -> str:
         return value
     if value is None:
         return ""
-    if isinstance(value, list) and value and all(isinstance(one, str) for one in value):
+    if isinstance(value, list) and value and all(isinstance(one, str) and " " not in one for one in value):
         return " ".join(value)
     return json.dumps(value, ensure_ascii=False)

@@ -42,7 +42,7 @@ class Ctranslate2Engine:
     ) -> list[list[Hypothesis]]:
         """The best hypotheses of a beam; `longest` counts for the longest source of the batch."""
         if isinstance(how, Sampling):
-            raise HeedfulError("samples are drawn by heedful's own engine", remedy="leave --engine ctranslate2 out")
+            raise HeedfulError("samples are drawn by heedful's own engine", remedy="use heedful as the `engine`")
         results = self._translator.translate_batch(
             [[self._source[i] for i in ids[1:-1]] for ids in sources],
             beam_size=how.size,

@@ -27,6 +27,7 @@ from heedful.inference.features import Features, Pieces, Vectors, features_of
 from heedful.inference.fill_mask import Blank, fill_mask
 from heedful.inference.masked_lm import MaskedLm, load_mlm_head
 from heedful.inference.predictor import Predictor
+from heedful.inference.smaller_batches import in_halves
 from heedful.inference.workers import worker_pool
 from heedful.models.encoder import check_room
 from heedful.nn.packed_linear import can_pack
@@ -202,10 +203,13 @@ class Embedder:
             yield Work(chunk, pieces, cut_by_tokens([len(p.ids) for p in pieces], TOKENS_PER_BATCH))
 
     def _compute(self, work: Work, batch: list[int], wanted: Features) -> list[Vectors]:
-        pieces = [work.pieces[i] for i in batch]
-        with torch.inference_mode():
-            flat = flat_batch([p.ids for p in pieces]).to(self.device)
-            return features_of(self.encoder, flat, pieces, wanted)
+        def compute(some: list[int]) -> list[Vectors]:
+            pieces = [work.pieces[i] for i in some]
+            with torch.inference_mode():
+                flat = flat_batch([p.ids for p in pieces]).to(self.device)
+                return features_of(self.encoder, flat, pieces, wanted)
+
+        return in_halves(compute, batch, [len(p.ids) for p in work.pieces])
 
 
 def _finished(work: Work, futures: Sequence[Future[list[Vectors]]]) -> Chunk:

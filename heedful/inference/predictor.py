@@ -112,7 +112,7 @@ class Predictor:
         own = self.trained_on.columns
         if not labelled and asked == Columns() and _holds_plain_lines(data, own.text):
             return asked
-        return Columns(asked.text or own.text, asked.pair or own.pair, asked.label or own.label)
+        return Columns(*(getattr(asked, one.name) or getattr(own, one.name) for one in fields(Columns)))
 
     def _check_pairs(self, examples: Sequence[Any]) -> None:
         pairs = self.trained_on.pairs

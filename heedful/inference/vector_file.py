@@ -25,7 +25,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from heedful.atomic import atomic_file, plain_write_errors
+from heedful.atomic import atomic_file, make_folder, plain_write_errors
 from heedful.errors import HeedfulError
 from heedful.file_lock import try_lock
 from heedful.inference.embedder import Chunk
@@ -57,7 +57,7 @@ class VectorFile:
 
     def __enter__(self) -> VectorFile:
         with plain_write_errors(self.partial):
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(self.path.parent)
             start = 0 if self.kind == "jsonl" else HEADER_BYTES
             self._rows = self._files.enter_context(_reopened(self.partial, self.done.get("bytes", start)))
             self._lengths = self._files.enter_context(_reopened(self.partial_lengths, 8 * self.done.get("texts", 0)))
@@ -150,7 +150,7 @@ class VectorFile:
             raise HeedfulError(
                 "an unfinished output of other settings, another model or another input is in the way",
                 where=self.partial,
-                remedy="finish it with the settings it was started with, or start over with --restart",
+                remedy="finish it with the settings it was started with, or start over with `restart`",
             )
         whole = _size(self.partial) >= found["bytes"] and _size(self.partial_lengths) >= 8 * found["texts"]
         return found if whole else {}

@@ -69,6 +69,11 @@ class EncoderConfig(ABC):
         """L, the number of layers above the embeddings."""
 
     @property
+    def stored_layers(self) -> int:
+        """How many layers have weights of their own; fewer than L where some are used again."""
+        return self.layers
+
+    @property
     @abstractmethod
     def max_length(self) -> int | None:
         """The tokens of the longest input; None where nothing runs out."""

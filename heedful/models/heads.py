@@ -9,7 +9,7 @@ handed in as `selection.states`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -17,11 +17,13 @@ from torch import Tensor, nn
 from heedful.errors import HeedfulError
 from heedful.models.encoder import Encoder, encoder_of
 from heedful.nn.crf import Crf
-from heedful.nn.pooling import combine
+from heedful.nn.pooling import combine, pool
 from heedful.nn.recurrent import over_runs
 from heedful.schema import Selection
 
 H = TypeVar("H", bound="Head")
+# What sums a text up: the row that the encoder means for it, or the mean or maximum over all its tokens.
+Pooling = Literal["cls", "mean", "max"]
 TAGGERS = ("linear", "bilstm", "crf", "bilstm-crf")
 
 
@@ -44,20 +46,25 @@ class Head(nn.Module):
 
 
 class SequenceClassifier(Head):
-    """Labels, one number, or the score of one ending, from the state that sums a text up.
+    """Labels, one number, or the score of one ending, from what sums a text up.
 
-    The encoder's pooler, dropout and a linear layer; with `features` there is no pooler.
+    With the pooling "cls" that is the state of the encoder's own summary row, through its pooler; with "mean" or "max"
+    it is pooled over all tokens of the text, and there is no pooler, as there is none with `features`. Then come
+    dropout and a linear layer.
     """
 
-    def __init__(self, encoder: Encoder, labels: int, features: tuple[int, ...] = ()) -> None:
-        super().__init__(encoder, features)
+    def __init__(self, encoder: Encoder, labels: int, features: tuple[int, ...] = (), pooling: Pooling = "cls") -> None:
+        super().__init__(encoder if pooling == "cls" else encoder.without_pooler(), features)
+        self.pooling = pooling
         self.dropout = nn.Dropout(encoder.config.dropout)
         self.classifier = nn.Linear(encoder.width * max(1, len(features)), labels)
 
     def forward(self, selection: Selection) -> Tensor:
         """A selection of the summary rows of R sequences -> (R, K)."""
-        x = states(self.encoder, selection, self.features)
-        return self.classifier(self.dropout(x if self.features else self.encoder.pool(x)))  # type: ignore[no-any-return]
+        x = states(self.encoder, selection, self.features, pooling=self.pooling)
+        if self.pooling == "cls" and not self.features:
+            x = self.encoder.pool(x)
+        return self.classifier(self.dropout(x))  # type: ignore[no-any-return]
 
 
 class Tagger(Head):
@@ -113,19 +120,31 @@ class SpanFinder(Head):
         return self.span(states(self.encoder, selection, ()))  # type: ignore[no-any-return]
 
 
-def states(encoder: Encoder, selection: Selection, features: tuple[int, ...], how: str = "concat") -> Tensor:
+def states(
+    encoder: Encoder, selection: Selection, features: tuple[int, ...], how: str = "concat", pooling: Pooling = "cls"
+) -> Tensor:
     """The last layer's states at the rows of a selection, (R, D), or those of the layers `features`.
 
-    The latter are joined as `combine` has it, and computed without gradients. States that the selection brings along
-    are taken as they are.
+    The latter are joined as `combine` has it, and computed without gradients. With a pooling other than "cls" each row
+    stands for the whole sequence that it lies in. States that the selection brings along are taken as they are.
     """
     if selection.states is not None:
         return selection.states
-    if not features:
+    if not features and pooling == "cls":
         return encoder.states_at(selection.batch, selection.rows)
-    with torch.no_grad():
-        hidden = encoder(selection.batch, hidden=features).hidden
-        return combine([hidden[encoder.layer_number(layer)][selection.rows] for layer in features], how)
+    with torch.set_grad_enabled(torch.is_grad_enabled() and not features):
+        layers = features or (-1,)
+        hidden = encoder(selection.batch, hidden=layers).hidden
+        return combine([at_rows(hidden[encoder.layer_number(layer)], selection, pooling) for layer in layers], how)
+
+
+def at_rows(hidden: Tensor, selection: Selection, pooling: Pooling) -> Tensor:
+    """Of states (N, D) those at the rows of a selection, or for each row its whole sequence pooled, (R, D)."""
+    if pooling == "cls":
+        return hidden[selection.rows]
+    lengths = selection.batch.lengths
+    ends = torch.tensor(lengths, device=hidden.device).cumsum(0)
+    return pool(hidden, lengths, pooling)[torch.searchsorted(ends, selection.rows, right=True)]
 
 
 def layer_depth(encoder: Encoder, name: str) -> int:

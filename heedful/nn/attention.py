@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from heedful.nn.dropout import drop
+from heedful.nn.positions import Rotation
 from heedful.schema import Group
+
+
+@dataclass(frozen=True)
+class Places:
+    """What the places of equally long sequences mean to attention, beyond what the embeddings say of them."""
+
+    visible: Tensor | None = None  # as in `attention_weights`; broadcasts to (b, H, T, T)
+    rotation: Rotation | None = None
 
 
 def attend(query: Tensor, key: Tensor, value: Tensor, visible: Tensor | None = None) -> tuple[Tensor, Tensor]:
@@ -25,11 +35,14 @@ def attend(query: Tensor, key: Tensor, value: Tensor, visible: Tensor | None = N
 def attention_weights(query: Tensor, key: Tensor, visible: Tensor | None = None) -> Tensor:
     """softmax(Q Kᵀ / √d_k), (…, T, S).
 
-    `visible` broadcasts to that shape and is True where a query may look. A row that sees nothing gets weights of zero.
+    `visible` broadcasts to that shape and is True where a query may look; numbers are added to the scores instead. A
+    row that sees nothing gets weights of zero.
     """
     scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])
     if visible is None:
         return torch.softmax(scores, dim=-1)
+    if visible.dtype != torch.bool:
+        return torch.softmax(scores + visible, dim=-1)
     # Softmax over nothing but -inf is NaN; zero is what "looks at nothing" means.
     weights = torch.softmax(scores.masked_fill(~visible, -math.inf), dim=-1)
     return torch.where(visible.any(dim=-1, keepdim=True), weights, torch.zeros_like(weights))
@@ -73,39 +86,54 @@ class MultiHeadSelfAttention(nn.Module):
     looks at sequences, one dense block for each group of equally long ones.
     """
 
-    def __init__(self, width: int, heads: int, dropout: float, causal: bool = False) -> None:
+    def __init__(self, width: int, heads: int, dropout: float, causal: bool = False, bias: bool = True) -> None:
         """With `causal` a token sees itself and those before it, else all of its sequence."""
         super().__init__()
         self.heads = heads
         self.dropout = dropout
         self.causal = causal
-        self.qkv = nn.Linear(width, 3 * width)
-        self.out = nn.Linear(width, width)
+        self.qkv = nn.Linear(width, 3 * width, bias=bias)
+        self.out = nn.Linear(width, width, bias=bias)
 
-    def forward(self, x: Tensor, groups: Sequence[Group], rows: Tensor | None = None) -> Tensor:
-        """(N, D) -> (N, D); with `rows` (M,), only the results of these flat rows, (M, D)."""
-        qkv = self.qkv(x)
+    def forward(
+        self,
+        x: Tensor,
+        groups: Sequence[Group],
+        rows: Tensor | None = None,
+        places: Sequence[Places] | None = None,
+    ) -> Tensor:
+        """(N, D) -> (N, D); with `rows` (M,), only the results of these flat rows, (M, D).
+
+        `places` has an entry for each group, for models whose attention itself looks at positions.
+        """
         dropout = self.dropout if self.training else 0.0
-        blocks = [_joined(mix(*heads, dropout=dropout, causal=self.causal)) for heads in self._heads_of(qkv, groups)]
+        blocks = [
+            _joined(mix(query, key, value, visible, dropout, self.causal))
+            for query, key, value, visible in self._heads_of(self.qkv(x), groups, places)
+        ]
         mixed = blocks[0] if len(blocks) == 1 else torch.cat(blocks)
         return self.out(mixed if rows is None else mixed[rows])  # type: ignore[no-any-return]
 
-    def weights(self, x: Tensor, groups: Sequence[Group]) -> tuple[Tensor, ...]:
+    def weights(self, x: Tensor, groups: Sequence[Group], places: Sequence[Places] | None = None) -> tuple[Tensor, ...]:
         """The attention map of every sequence, (H, T, T) each, by the written-out formula."""
         blocks = (
-            attention_weights(query, key, causal_visible(query.shape[-2]).to(x.device) if self.causal else None)
-            for query, key, _ in self._heads_of(self.qkv(x), groups)
+            attention_weights(query, key, causal_visible(query.shape[-2]).to(x.device) if self.causal else visible)
+            for query, key, _, visible in self._heads_of(self.qkv(x), groups, places)
         )
         return tuple(one for block in blocks for one in block.unbind(0))
 
-    def _heads_of(self, qkv: Tensor, groups: Sequence[Group]) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-        """Queries, keys and values of each group, (b, H, T, d)."""
+    def _heads_of(
+        self, qkv: Tensor, groups: Sequence[Group], places: Sequence[Places] | None
+    ) -> Iterator[tuple[Tensor, Tensor, Tensor, Tensor | None]]:
+        """Queries, keys and values of each group, (b, H, T, d), and what its queries may see."""
         # One split and not a slice for each group, whose gradient would be as large as all of them together.
         parts = torch.split(qkv, [group.count * group.length for group in groups])
-        for rows, group in zip(parts, groups, strict=True):
+        for rows, group, place in zip(parts, groups, places or [Places()] * len(groups), strict=True):
             blocks = rows.view(group.count, group.length, 3, self.heads, -1)  # (b, T, 3, H, d)
             query, key, value = blocks.permute(2, 0, 3, 1, 4).unbind(0)
-            yield query, key, value
+            if place.rotation is not None:
+                query, key = place.rotation(query), place.rotation(key)
+            yield query, key, value, place.visible
 
 
 def _joined(mixed: Tensor) -> Tensor:

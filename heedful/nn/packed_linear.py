@@ -24,7 +24,7 @@ class PackedLinear(nn.Module):
         self.activation = "gelu" if gelu else "none"
         # A plain attribute and not a buffer: the packed layout is opaque, it cannot be saved or moved.
         self.packed = torch.ops.mkldnn._reorder_linear_weight(linear.weight.detach())
-        self.bias = linear.bias.detach()
+        self.bias = None if linear.bias is None else linear.bias.detach()
 
     def forward(self, x: Tensor) -> Tensor:
         """(N, in) -> (N, out)."""

@@ -23,7 +23,7 @@ from heedful.data.labelled.choice_rows import read_choices
 from heedful.data.labelled.dataset import Choice, Columns, Dataset
 from heedful.errors import HeedfulError
 from heedful.models.encoder import Encoder
-from heedful.models.heads import SequenceClassifier
+from heedful.models.heads import Pooling, SequenceClassifier
 from heedful.tasks.label_metrics import accuracy
 from heedful.tasks.task import Item, Prediction, Task, Window
 from heedful.tasks.text_items import summed_up
@@ -42,9 +42,14 @@ class Choose(Task[Choice]):
         ("context", "question", "choices", "label"),
     )
     scores: ClassVar[tuple[str, ...]] = ("accuracy",)
-    architecture: ClassVar[str | None] = "MultipleChoice"
 
     features: tuple[int, ...] = ()  # layers of a frozen encoder to look at, instead of training it
+    pooling: Pooling = "cls"  # what sums a text up: a row of the encoder's own, or all tokens
+
+    @property
+    def architecture(self) -> str | None:  # type: ignore[override]
+        """Hugging Face has such a class for the encoder's own summary of the last layer only."""
+        return "MultipleChoice" if self.pooling == "cls" and not self.features else None
 
     @classmethod
     def read(cls, path: DataSource, columns: Columns, labelled: bool = True) -> Dataset[Choice]:
@@ -110,8 +115,8 @@ class Choose(Task[Choice]):
         return summed_up(*frame.joined(first, second), tokenizer)
 
     def model(self, encoder: Encoder) -> nn.Module:
-        """Pooler, dropout and a linear layer with one output over the encoder."""
-        return SequenceClassifier(encoder, 1, self.features)
+        """One number for each ending, from what sums it up with what came before."""
+        return SequenceClassifier(encoder, 1, self.features, self.pooling)
 
     def loss(self, model: nn.Module, outputs: Tensor, counts: Sequence[int], targets: Tensor) -> Tensor:
         """Cross-entropy over the endings of each example; its target is the right one and how many there are."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import torch.nn.functional as F
@@ -14,7 +14,6 @@ from torch import Tensor, nn
 from heedful.data.labelled.dataset import Remark, TextRow
 from heedful.errors import HeedfulError
 from heedful.models.encoder import Encoder
-from heedful.models.heads import SequenceClassifier
 from heedful.tasks.label_metrics import accuracy, f1, macro_f1, matthews, per_label
 from heedful.tasks.task import Detail, Item, Prediction
 from heedful.tasks.text_items import TextTask, mean_outputs, text_items
@@ -34,11 +33,13 @@ class Classify(TextTask):
     scores: ClassVar[tuple[str, ...]] = ("accuracy", "f1", "matthews")
 
     labels: tuple[str, ...] = ()
+    balance: bool = False
+    weights: tuple[float, ...] = ()  # how much a row of each label counts
 
     @classmethod
     def fit(cls, examples: Sequence[TextRow], **fields: Any) -> Classify:
         """The labels that occur, sorted: numbers by size, everything else by spelling."""
-        labels = sorted({str(row.label) for row in examples}, key=_rank)
+        labels = sorted({str(row.label) for row in examples}, key=label_order)
         if len(labels) < 2:
             raise HeedfulError(
                 f"there is only the label {labels[0]!r}" if labels else "there are no rows",
@@ -49,9 +50,10 @@ class Classify(TextTask):
             raise HeedfulError(
                 f"{len(labels):,} different labels in {len(examples):,} rows, of which most occur once",
                 where=examples[0].where,
-                remedy="name the column of the labels with --label; for numbers there is `regress`",
+                remedy="name the column of the labels with `label`; for numbers there is `regress`",
             )
-        return cls(labels=tuple(labels), **fields)
+        task = cls(labels=tuple(labels), **fields)
+        return replace(task, weights=_balanced(labels, examples)) if task.balance else task
 
     def check(self, examples: Sequence[TextRow]) -> None:
         """Refuse a row without a label, and rows that have nothing in common with the training data."""
@@ -72,12 +74,13 @@ class Classify(TextTask):
         )
 
     def model(self, encoder: Encoder) -> nn.Module:
-        """Pooler, dropout and a linear layer over the encoder."""
-        return SequenceClassifier(encoder, len(self.labels), self.features)
+        """A logit for each label from what sums the text up."""
+        return self.classifier(encoder, len(self.labels))
 
     def loss(self, model: nn.Module, outputs: Tensor, counts: Sequence[int], targets: Tensor) -> Tensor:
-        """Cross-entropy."""
-        return F.cross_entropy(outputs, targets.long(), reduction="sum")
+        """Cross-entropy, in which rarer labels may count more."""
+        weights = outputs.new_tensor(self.weights) if self.weights else None
+        return F.cross_entropy(outputs, targets.long(), weights, reduction="sum")
 
     def decode(
         self, model: nn.Module, examples: Sequence[TextRow], items: Sequence[Item], outputs: Sequence[Sequence[Tensor]]
@@ -127,7 +130,14 @@ class Classify(TextTask):
         )
 
 
-def _rank(label: str) -> tuple[bool, float, str]:
+def _balanced(labels: Sequence[str], rows: Sequence[TextRow]) -> tuple[float, ...]:
+    """Weights by which every label counts alike, n / (K·n_k): their mean over the rows is 1."""
+    counts = Counter(str(row.label) for row in rows)
+    return tuple(len(rows) / (len(labels) * counts[label]) for label in labels)
+
+
+def label_order(label: str) -> tuple[bool, float, str]:
+    """What labels are sorted by: numbers by size, and after them everything else by spelling."""
     try:
         number = float(label)
     except ValueError:

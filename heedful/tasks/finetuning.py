@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from torch import Tensor, nn
 
 from heedful.models.encoder import Encoder
-from heedful.models.heads import states
+from heedful.models.heads import Pooling, states
 from heedful.schema import Selection
 from heedful.tasks.items import ItemMicroBatch, Mapper, outputs_of
 from heedful.tasks.task import Item, Prediction, Task
@@ -48,16 +48,21 @@ def predict(
 class _Features(nn.Module):
     """A frozen encoder alone, as a model whose outputs are its states."""
 
-    def __init__(self, encoder: Encoder, layers: tuple[int, ...], combine: str) -> None:
+    def __init__(self, encoder: Encoder, layers: tuple[int, ...], combine: str, pooling: Pooling) -> None:
         super().__init__()
-        self.encoder, self.layers, self.combine = encoder, layers, combine
+        self.encoder, self.layers, self.combine, self.pooling = encoder, layers, combine, pooling
 
     def forward(self, selection: Selection) -> Tensor:
-        return states(self.encoder, selection, self.layers, self.combine)
+        return states(self.encoder, selection, self.layers, self.combine, self.pooling)
 
 
 def frozen_features(
-    encoder: Encoder, layers: tuple[int, ...], combine: str, items: Sequence[Item], mapper: Mapper = map
+    encoder: Encoder,
+    layers: tuple[int, ...],
+    combine: str,
+    pooling: Pooling,
+    items: Sequence[Item],
+    mapper: Mapper = map,
 ) -> list[list[Tensor]]:
     """The states that a frozen encoder has for the rows of each window of each item, computed once for all epochs."""
-    return outputs_of(_Features(encoder, layers, combine).eval(), items, mapper)
+    return outputs_of(_Features(encoder, layers, combine, pooling).eval(), items, mapper)

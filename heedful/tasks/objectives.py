@@ -11,13 +11,15 @@ from typing import Any
 from heedful.checkpoints.family import Family
 from heedful.errors import HeedfulError
 from heedful.tasks.masked_objective import MaskedObjective
+from heedful.tasks.permutation import PermutationObjective
 from heedful.tasks.pretraining_objective import PretrainingObjective
 from heedful.tasks.word2vec_objective import Word2VecObjective
 
 MLM = MaskedObjective()
+PERMUTATION = PermutationObjective()
 WORD2VEC = Word2VecObjective()
 
-_known: dict[str, PretrainingObjective] = {objective.name: objective for objective in (MLM, WORD2VEC)}
+_known: dict[str, PretrainingObjective] = {objective.name: objective for objective in (MLM, PERMUTATION, WORD2VEC)}
 
 
 def register_objective(objective: PretrainingObjective) -> None:

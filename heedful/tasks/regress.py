@@ -13,7 +13,6 @@ from torch import Tensor, nn
 from heedful.data.labelled.dataset import TextRow
 from heedful.errors import HeedfulError
 from heedful.models.encoder import Encoder
-from heedful.models.heads import SequenceClassifier
 from heedful.tasks.label_metrics import pearson, spearman
 from heedful.tasks.task import Item, Prediction
 from heedful.tasks.text_items import TextTask, mean_outputs, text_items
@@ -52,8 +51,8 @@ class Regress(TextTask):
         )
 
     def model(self, encoder: Encoder) -> nn.Module:
-        """Pooler, dropout and a linear layer with one output over the encoder."""
-        return SequenceClassifier(encoder, 1, self.features)
+        """One number from what sums the text up."""
+        return self.classifier(encoder, 1)
 
     def loss(self, model: nn.Module, outputs: Tensor, counts: Sequence[int], targets: Tensor) -> Tensor:
         """Squared error."""

@@ -58,8 +58,8 @@ class Tag(Task[TaggedWords]):
 
     @classmethod
     def read(cls, path: DataSource, columns: Columns, labelled: bool = True) -> Dataset[TaggedWords]:
-        """Sentences of a CoNLL or JSON-lines file; it has no columns to choose."""
-        return read_tagged(path, labelled)
+        """Sentences of a CoNLL or JSON-lines file; without tags, also the texts in a column of a table."""
+        return read_tagged(path, labelled, columns)
 
     @classmethod
     def example(cls, given: Any) -> TaggedWords:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from heedful.data.labelled.dataset import Columns, Dataset, Remark
+from heedful.data.labelled.dataset import BadRows, Columns, Dataset, Remark
 from heedful.data.tables import as_json
 from heedful.models.encoder import Encoder
 from heedful.text.rows import DataSource, Rows
@@ -84,9 +84,12 @@ class Task(ABC, Generic[E]):
         """The examples of a file; without `labelled`, labels may be missing."""
 
     @classmethod
-    def read_data(cls, data: str | DataSource, columns: Columns, labelled: bool = True) -> Dataset[E]:
-        """The examples of a file, by its name, or of rows in memory."""
-        return cls.read(data.named(cls.layouts) if isinstance(data, Rows) else Path(data), columns, labelled)
+    def read_data(
+        cls, data: str | DataSource, columns: Columns, labelled: bool = True, bad_rows: BadRows | None = None
+    ) -> Dataset[E]:
+        """The examples of a file, by its name, or of rows in memory; bad rows are refused unless they are to skip."""
+        source = data.named(cls.layouts) if isinstance(data, Rows) else Path(data)
+        return cls.read(source, columns, labelled).settled(bad_rows)
 
     @classmethod
     @abstractmethod

@@ -12,6 +12,8 @@ from torch import Tensor
 from heedful.data.labelled.dataset import Columns, Dataset, TextRow
 from heedful.data.labelled.text_rows import read_text_rows
 from heedful.errors import HeedfulError
+from heedful.models.encoder import Encoder
+from heedful.models.heads import Pooling, SequenceClassifier
 from heedful.tasks.task import Item, Task, Window
 from heedful.tasks.windows import spread
 from heedful.text.frame import Frame
@@ -24,9 +26,18 @@ class TextTask(Task[TextRow]):
     """A task about texts or pairs of texts, from the state that sums them up."""
 
     layouts: ClassVar[tuple[tuple[str, ...], ...]] = (("text",), ("text", "label"), ("text", "pair", "label"))
-    architecture: ClassVar[str | None] = "SequenceClassification"
 
     features: tuple[int, ...] = ()  # layers of a frozen encoder to look at, instead of training it
+    pooling: Pooling = "cls"  # what sums a text up: a row of the encoder's own, or all tokens
+
+    @property
+    def architecture(self) -> str | None:  # type: ignore[override]
+        """Hugging Face has such a class for the encoder's own summary of the last layer only."""
+        return "SequenceClassification" if self.pooling == "cls" and not self.features else None
+
+    def classifier(self, encoder: Encoder, outputs: int) -> SequenceClassifier:
+        """So many numbers from what sums a text up."""
+        return SequenceClassifier(encoder, outputs, self.features, self.pooling)
 
     @classmethod
     def read(cls, path: DataSource, columns: Columns, labelled: bool = True) -> Dataset[TextRow]:

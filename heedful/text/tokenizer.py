@@ -9,6 +9,7 @@ What comes back is the `Encoding` of the `tokenizers` library; offsets count cod
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
@@ -97,9 +98,19 @@ class Tokenizer:
         """
         inputs = [list(words) for words in sentences]  # the library takes a tuple of two for a pair
         try:
-            return self.library.encode_batch(inputs, is_pretokenized=True, add_special_tokens=False)
+            return self._for_words.encode_batch(inputs, is_pretokenized=True, add_special_tokens=False)
         except TypeError:
             raise _bad_input([word for words in inputs for word in words], "word") from None
+
+    @cached_property
+    def _for_words(self) -> tokenizers.Tokenizer:
+        """The library's object for words that come one by one; to plain byte-level BPE each has a space before it."""
+        spelled = json.loads(self.library.to_str())
+        splitter = spelled["pre_tokenizer"] or {}
+        if splitter.get("type") != "ByteLevel" or splitter["add_prefix_space"]:
+            return self.library
+        splitter["add_prefix_space"] = True
+        return tokenizers.Tokenizer.from_str(json.dumps(spelled))
 
     def summed_up_by(self, summary: SummaryRow) -> Tokenizer:
         """The same tokenizer for a model in which the first or the last row sums a text up."""

@@ -8,15 +8,24 @@ from pathlib import Path
 from typing import Any
 
 import tokenizers
-from tokenizers import normalizers
+from tokenizers import decoders, normalizers, pre_tokenizers, processors
 
 from heedful.atomic import atomic_file
-from heedful.errors import HeedfulError
+from heedful.errors import HeedfulError, no_such_model
 from heedful.json_files import read_json
 from heedful.text.bert_pipeline import SPECIAL_TOKENS, wordpiece_tokenizer
 
 # Hugging Face writes 1e30 for "no limit".
 NO_LIMIT = 10**9
+# What other models call the special tokens, where the folder does not say: RoBERTa's files name none.
+OTHER_NAMES: Mapping[str, tuple[str, ...]] = {
+    "pad": ("<pad>",),
+    "unk": ("<unk>",),
+    "cls": ("<cls>", "<s>"),
+    "sep": ("<sep>", "</s>"),
+    "mask": ("<mask>",),
+}
+FILES = ("tokenizer.json", "vocab.txt", "vocab.json")
 _TOKEN_KEYS = {f"{role}_token" for role in SPECIAL_TOKENS}
 _SWITCHES = ("do_lower_case", "strip_accents", "tokenize_chinese_chars")
 _REMEDY = "give a folder or file written by `heedful tokenizer train`, Hugging Face or Google"
@@ -26,12 +35,15 @@ def read(path: Path, lowercase: bool | None) -> tuple[tokenizers.Tokenizer, dict
     """The library's tokenizer, the special tokens by role and the longest input, from a folder or one of its files."""
     file = _tokenizer_file(path)
     settings = _settings(file.parent)
-    special_tokens = {role: settings.get(f"{role}_token", usual) for role, usual in SPECIAL_TOKENS.items()}
     if lowercase is not None:
         settings["do_lower_case"] = lowercase
-    if file.suffix == ".json":
+    if file.name == "vocab.json":
+        library, special_tokens = _read_merges(file, settings)
+    elif file.suffix == ".json":
         library = _read_json(file, settings)
+        special_tokens = _special_tokens(settings, library.get_vocab())
     else:
+        special_tokens = {role: settings.get(f"{role}_token", usual) for role, usual in SPECIAL_TOKENS.items()}
         library = _read_vocab(file, settings, special_tokens)
     limit = settings.get("model_max_length")
     return library, special_tokens, int(limit) if isinstance(limit, int | float) and 0 < limit < NO_LIMIT else None
@@ -40,11 +52,21 @@ def read(path: Path, lowercase: bool | None) -> tuple[tokenizers.Tokenizer, dict
 def _tokenizer_file(path: Path) -> Path:
     if path.is_file():
         return path
-    for name in ("tokenizer.json", "vocab.txt"):
+    for name in FILES:
         if (path / name).is_file():
             return path / name
-    what = "no tokenizer.json and no vocab.txt here" if path.is_dir() else "no such file or folder"
-    raise HeedfulError(what, where=path, remedy=_REMEDY)
+    if not path.is_dir():
+        raise no_such_model(path, "a tokenizer.json or vocab.txt")
+    raise HeedfulError("no tokenizer.json and no vocab.txt here", where=path, remedy=_REMEDY)
+
+
+def _special_tokens(settings: Mapping[str, Any], vocabulary: Mapping[str, int]) -> dict[str, str]:
+    """The special tokens by role: as the folder names them, else by the names they have in other models."""
+    found = {}
+    for role, usual in SPECIAL_TOKENS.items():
+        known = [name for name in (usual, *OTHER_NAMES[role]) if name in vocabulary]
+        found[role] = settings.get(f"{role}_token", known[0] if known else usual)
+    return found
 
 
 def _settings(folder: Path) -> dict[str, Any]:
@@ -104,6 +126,28 @@ def _read_vocab(file: Path, settings: Mapping[str, Any], special_tokens: Mapping
     )
 
 
+def _read_merges(file: Path, settings: Mapping[str, Any]) -> tuple[tokenizers.Tokenizer, dict[str, str]]:
+    """Byte-level BPE from vocab.json and merges.txt, in RoBERTa's frame: `<s> A </s></s> B </s>`."""
+    try:
+        model = tokenizers.models.BPE.from_file(str(file), str(file.with_name("merges.txt")))
+    except Exception as error:  # the library raises nothing narrower
+        what = f"no vocabulary with merges of byte-level BPE: {error}"
+        raise HeedfulError(what, where=file, remedy="put its merges.txt or a tokenizer.json beside it") from error
+    library = tokenizers.Tokenizer(model)
+    ids = library.get_vocab()
+    named = _special_tokens(settings, ids)
+    space = bool(settings.get("add_prefix_space", False))
+    library.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=space)
+    library.decoder = decoders.ByteLevel()
+    for role in sorted(named.keys() & {role for role, token in named.items() if token in ids}):
+        # Hugging Face lets the mask swallow the space before it.
+        library.add_special_tokens([tokenizers.AddedToken(named[role], lstrip=role == "mask", normalized=False)])
+    if named["cls"] in ids and named["sep"] in ids:
+        sep, cls = ((named[role], ids[named[role]]) for role in ("sep", "cls"))
+        library.post_processor = processors.RobertaProcessing(sep, cls, trim_offsets=True, add_prefix_space=space)
+    return library, named
+
+
 def _vocabulary(file: Path) -> dict[str, int]:
     try:
         # Universal newlines, but none of the other line ends of Unicode, which are pieces in some vocabularies.
@@ -129,7 +173,9 @@ def write(
     files = {
         "tokenizer.json": library.to_str(pretty=True),
         "special_tokens_map.json": _as_json(named),
-        "tokenizer_config.json": _as_json({**named, **_class_settings(library), **_limit(model_max_length)}),
+        "tokenizer_config.json": _as_json(
+            {**named, **_class_settings(library, special_tokens), **_limit(model_max_length)}
+        ),
         **_model_files(json.loads(library.to_str())["model"]),
     }
     for name, content in files.items():
@@ -137,11 +183,12 @@ def write(
             file.write(content)
 
 
-def _class_settings(library: tokenizers.Tokenizer) -> dict[str, Any]:
+def _class_settings(library: tokenizers.Tokenizer, special_tokens: Mapping[str, str]) -> dict[str, Any]:
     normalizer = library.normalizer
-    if not isinstance(library.model, tokenizers.models.WordPiece) or not isinstance(
-        normalizer, normalizers.BertNormalizer
-    ):
+    words = isinstance(library.model, tokenizers.models.WordPiece)
+    # Hugging Face's BertTokenizer puts [CLS] and [SEP] around texts whatever tokenizer.json says.
+    framed = library.encode("").tokens == [special_tokens["cls"], special_tokens["sep"]]
+    if not words or not framed or not isinstance(normalizer, normalizers.BertNormalizer):
         return {"tokenizer_class": "PreTrainedTokenizerFast"}
     return {
         "tokenizer_class": "BertTokenizer",

@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
+from heedful.atomic import make_folder
 from heedful.errors import HeedfulError
 from heedful.json_files import finite
 
@@ -28,6 +29,10 @@ class Journal:
     def write(self, step: int, values: Mapping[str, Any]) -> None:
         """Add a line; what is infinite or not a number becomes null, which JSON can say."""
         with _plain_errors(self.path):
+            if not self.path.exists():  # removed under a running process: what follows is kept
+                self.close()
+                make_folder(self.path.parent)
+                self._file = self.path.open("a", encoding="utf-8")
             self._file.write(json.dumps({"step": step, **finite(values)}, ensure_ascii=False) + "\n")
             self._file.flush()
 
@@ -60,7 +65,7 @@ def _plain_errors(path: Path) -> Iterator[None]:
         raise HeedfulError(
             f"cannot write: {error.strerror}; the checkpoints are unchanged",
             where=path,
-            remedy="free some space, then --resume" if full else "see that it may be written",
+            remedy="free some space, then go on with `resume`" if full else "see that it may be written",
         ) from error
 
 

@@ -30,7 +30,7 @@ class Keeper:
         tell: Callable[[str], None],
         carried: CarriedState | None = None,
     ) -> None:
-        self._kept, self._world, self._tell = folder.checkpoints, world, tell
+        self._folder, self._kept, self._world, self._tell = folder, folder.checkpoints, world, tell
         self._weights, self._moments = weights_of(model), optimiser.moments()
         self._carried = carried
         self.saved: int | None = None
@@ -39,6 +39,8 @@ class Keeper:
         """Write the checkpoint of this step, then remove those that are no longer wanted."""
 
         def write() -> None:
+            if self._folder.put_back():
+                self._tell("the run's folder was removed: it is made anew, without what was there before")
             self._kept.write(state.step, self._weights, self._moments, to_mapping(state), self._carried_tensors)
             self._kept.keep(keep_last, state.best_step)
 
@@ -50,7 +52,7 @@ class Keeper:
             there = "there is no earlier checkpoint"
             if self.saved is not None:
                 there = f"the last checkpoint, {self._kept.path(self.saved).name}, is sound"
-            remedy = f"{error.remedy}; then go on with --resume"
+            remedy = f"{error.remedy}; then go on with `resume`"
             raise HeedfulError(f"{error.what}; {there}", where=error.where, remedy=remedy) from error
         self.saved = state.step
 

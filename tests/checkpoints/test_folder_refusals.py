@@ -84,8 +84,7 @@ REFUSED: dict[str, tuple[Change, str]] = {
     "config is not UTF-8": (write("config.json", b'{"a": "\xff"}'), "not UTF-8 at byte 7"),
     "model type": (config(model_type="t5"), "'t5' is not supported"),
     "no model type": (config(model_type=None, architectures=["Other"]), "no model_type"),
-    "relu": (config(hidden_act="relu"), "hidden_act 'relu'"),
-    "gelu_new": (config(hidden_act="gelu_new"), "hidden_act 'gelu_new'"),
+    "activation": (config(hidden_act="snake"), "hidden_act 'snake'"),
     "relative positions": (config(position_embedding_type="relative_key"), "position_embedding_type"),
     "decoder": (config(is_decoder=True), "is_decoder"),
     "cross attention": (config(add_cross_attention=True), "add_cross_attention"),
@@ -211,7 +210,7 @@ def test_a_tokenizer_that_is_far_too_small_is_that_of_another_model(foreign: Cal
     folder = foreign("BertForPreTraining")
     assert any("128 of the model's 149" in note for note in load(pad(folder, 149)).notes)
     pad(folder, 150)
-    with pytest.raises(HeedfulError, match=r"21 pieces and the model 150 rows.*nonsense(.|\n)*--force"):
+    with pytest.raises(HeedfulError, match=r"21 pieces and the model 150 rows.*nonsense(.|\n)*`force`"):
         read_folder(folder)
     assert any("129 of the model's 150" in note for note in read_folder(folder, force=True).notes)
     config(tokenizer_pieces=20)(folder)  # that was another tokenizer

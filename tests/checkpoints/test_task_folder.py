@@ -391,10 +391,6 @@ NO_TASK: dict[str, tuple[dict[str, Any], str]] = {
     "no class": ({}, "not fine-tuned"),
     "an empty list": ({"architectures": []}, "not fine-tuned"),
     "no list": ({"architectures": "BertForTokenClassification"}, "not fine-tuned"),
-    "several labels": (
-        {"architectures": ["BertForSequenceClassification"], "problem_type": "multi_label_classification"},
-        "several labels at once",
-    ),
     "a gap": (CLASS | {"id2label": {"0": "a", "2": "b"}}, "id2label is not"),
     "a list of labels": (CLASS | {"id2label": ["a", "b"]}, "id2label is not"),
     "a number of labels": (CLASS | {"id2label": 2}, "id2label is not"),

@@ -52,6 +52,12 @@ KINDS = {
         {"task": "classify", "labels": list(LABELS)},
         LABELS,
     ),
+    "several labels": Kind(
+        "BertForSequenceClassification",
+        lambda encoder: SequenceClassifier(encoder, 3),
+        {"task": "multilabel", "labels": list(LABELS)},
+        LABELS,
+    ),
     "regression": Kind(
         "BertForSequenceClassification", lambda encoder: SequenceClassifier(encoder, 1), {"task": "regress"}
     ),
@@ -118,7 +124,8 @@ def assert_same_logits(ours: nn.Module, theirs: transformers.PreTrainedModel, ki
 def test_their_folder_here(kind: Kind, tmp_path: Path) -> None:
     named = {"id2label": dict(enumerate(kind.labels))} if kind.labels else {}
     alone = {"num_labels": 1} if kind.task["task"] == "regress" else {}
-    theirs = getattr(transformers, kind.name)(transformers.BertConfig(**SHAPE, **named, **alone))
+    many = {"problem_type": "multi_label_classification"} if kind.task["task"] == "multilabel" else {}
+    theirs = getattr(transformers, kind.name)(transformers.BertConfig(**SHAPE, **named, **alone, **many))
     stirred(theirs).save_pretrained(tmp_path / "theirs")
     assert read_task(tmp_path / "theirs") == kind.task
     ours = load_for_task(read_folder(tmp_path / "theirs"), kind.build, seed=0, complete=True)
@@ -140,7 +147,7 @@ def test_our_folder_there(kind: Kind, pretrained: Path, tmp_path: Path) -> None:
         ours,
         tmp_path / "ours",
         None,
-        task={"task": "x"},
+        task={"task": kind.task["task"]},
         architecture=kind.name.removeprefix("BertFor"),
         labels=kind.labels,
     )

@@ -1,4 +1,4 @@
-"""The losses of tagging, answering and choosing, against those of `transformers` on the same weights and batch."""
+"""The losses of all tasks but plain classification against those of `transformers`, on the same weights and batch."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from heedful.checkpoints.folder import read_folder
 from heedful.checkpoints.task_folder import load_for_task
 from heedful.data.labelled import dataset
 from heedful.data.labelled.conll import tagged_from_words
-from heedful.data.labelled.dataset import Choice, Question
+from heedful.data.labelled.dataset import Choice, MultiLabelRow, Question
 from heedful.tasks.answer import Answer
 from heedful.tasks.choose import Choose
 from heedful.tasks.finetuning import TaskObjective
 from heedful.tasks.items import micro_batch_of
+from heedful.tasks.multilabel import MultiLabel
 from heedful.tasks.tag import Tag
 from heedful.tasks.task import Item, Task, Window
 from heedful.text.tokenizer import Tokenizer
@@ -110,3 +111,13 @@ def test_choosing(foreign: Foreign, tiny_tokenizer: Tokenizer) -> None:
         **{name: column.view(2, 3, -1) for name, column in batch.items()}, labels=torch.tensor([2, 0])
     ).loss
     assert mean_loss(Choose(), folder, items) == pytest.approx(float(expected.detach()), rel=1e-5)
+
+
+def test_several_labels(foreign: Foreign, tiny_tokenizer: Tokenizer) -> None:
+    theirs, folder = foreign("BertForSequenceClassification", num_labels=3, problem_type="multi_label_classification")
+    texts = {"the cat": ("a", "c"), "love the dog": ("b",), "un": ()}
+    rows = [MultiLabelRow(text, labels=labels) for text, labels in texts.items()]
+    items = MultiLabel(labels=("a", "b", "c")).encode(rows, tiny_tokenizer)
+    wanted = torch.tensor([[float(label in labels) for label in "abc"] for labels in texts.values()])
+    expected = theirs(**padded([item.windows[0] for item in items]), labels=wanted).loss.detach()
+    assert mean_loss(MultiLabel(labels=("a", "b", "c")), folder, items) == pytest.approx(float(expected), rel=1e-5)

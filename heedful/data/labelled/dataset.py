@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+from dataclasses import dataclass, replace
+from typing import Generic, Literal, TypeVar
+
+from heedful.errors import HeedfulError
 
 E = TypeVar("E")
+BadRows = Literal["error", "skip"]
+PLACES = 3  # how many are named of each kind
 
 
 @dataclass(frozen=True)
@@ -23,10 +27,31 @@ class Remark:
 
 @dataclass(frozen=True)
 class Dataset(Generic[E]):
-    """The examples of a file, in order, and what was odd about it."""
+    """The examples of a file, in order, what was odd about it, and what is wrong with rows that gave no example."""
 
     examples: Sequence[E]
     remarks: tuple[Remark, ...] = ()
+    bad: tuple[HeedfulError, ...] = ()
+
+    def settled(self, bad_rows: BadRows | None = None) -> Dataset[E]:
+        """The same without bad rows: they are refused, or with `skip` left out and remarked; None allows no choice."""
+        if not self.bad:
+            return self
+        if bad_rows == "skip" and self.examples:
+            return replace(self, remarks=(*self.remarks, self.bad_remark), bad=())
+        first, count = self.bad[0], len(self.bad)
+        choice = "; `bad_rows` skip leaves such rows out" if bad_rows and self.examples else ""
+        if count == 1:
+            raise HeedfulError(first.what, where=first.where, remedy=f"{first.remedy}{choice}")
+        what = f"{count:,} rows cannot be used; the first: {first.what}"
+        where = ", ".join(str(error.where) for error in self.bad[:PLACES]) + (" …" if count > PLACES else "")
+        raise HeedfulError(what, where=where, remedy=f"{first.remedy}{choice}")
+
+    @property
+    def bad_remark(self) -> Remark:
+        """The bad rows as a remark."""
+        places = tuple(f"{error.where} {error.what}" for error in self.bad[:PLACES])
+        return Remark("rows that cannot be used, left out", len(self.bad), places)
 
 
 @dataclass(frozen=True)
@@ -36,6 +61,7 @@ class Columns:
     text: str | None = None
     pair: str | None = None
     label: str | None = None
+    separator: str | None = None  # what parts several labels in one cell; None finds it
 
 
 @dataclass(frozen=True)
@@ -66,6 +92,18 @@ class TextRow:
     def truth(self) -> str:
         """The label, for a reader."""
         return self.label or ""
+
+
+@dataclass(frozen=True)
+class MultiLabelRow(TextRow):
+    """A text or a pair of texts with any number of labels; None where nobody has said which."""
+
+    labels: tuple[str, ...] | None = None
+
+    @property
+    def truth(self) -> str:
+        """The labels, for a reader."""
+        return " | ".join(self.labels or ()) or "(no label)"
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from tokenizers import Encoding
 from heedful.data.labelled.choice_rows import read_choices
 from heedful.data.labelled.conll import read_tagged
 from heedful.data.labelled.dataset import Columns, Dataset, Remark
+from heedful.data.labelled.multi_label_rows import read_multi_label_rows
 from heedful.data.labelled.samples import Sample, sample_of
 from heedful.data.labelled.squad import read_questions
 from heedful.data.labelled.task_guess import guess_task
@@ -29,7 +30,8 @@ Reader = Callable[[Path, Columns, bool], Dataset[Any]]
 READERS: Mapping[str, Reader] = {
     "classify": read_text_rows,
     "regress": read_text_rows,
-    "tag": lambda path, columns, labelled: read_tagged(path, labelled),
+    "multilabel": read_multi_label_rows,
+    "tag": lambda path, columns, labelled: read_tagged(path, labelled, columns),
     "answer": lambda path, columns, labelled: read_questions(path, labelled),
     "choose": lambda path, columns, labelled: read_choices(path, labelled),
 }

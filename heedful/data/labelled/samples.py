@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import singledispatch
 
-from heedful.data.labelled.dataset import Choice, Question, TaggedWords, TextRow
+from heedful.data.labelled.dataset import Choice, MultiLabelRow, Question, TaggedWords, TextRow
 from heedful.text.bert_words import bert_words
 
 # A text, a pair of texts, or a sentence of words.
@@ -51,6 +51,13 @@ def _(row: TextRow) -> Sample:
     whole: Input = row.text if row.pair is None else (row.text, row.pair)
     counted = () if row.label is None else (row.label,)
     return Sample(key, (whole,), row.label, counted, row.empty, row.where)
+
+
+@sample_of.register
+def _(row: MultiLabelRow) -> Sample:
+    plain = sample_of(TextRow(row.text, row.pair, None, row.where))
+    label = None if row.labels is None else "\n".join(sorted(row.labels))
+    return replace(plain, label=label, counted=row.labels or ())
 
 
 @sample_of.register

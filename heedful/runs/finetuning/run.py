@@ -85,7 +85,7 @@ def _known_states(
     stage.note(f"computing the states of layers {', '.join(map(str, settings.features))} once")
     model.eval()
     with worker_pool() as pool:
-        how = (model.encoder, settings.features, settings.combine or "concat")
+        how = (model.encoder, settings.features, settings.combine or "concat", settings.pooling or "cls")
         compute = partial(frozen_features, *how, mapper=pool.map)  # type: ignore[arg-type]
         known = compute(material.train_items)
         dev = compute(material.dev_items) if material.dev else None
@@ -143,7 +143,7 @@ def _save(model: nn.Module, path: Path, plan: Plan, material: Material, dev: Dev
         path,
         material.tokenizer,
         task={**described(task), **beside, **pairs},
-        architecture=None if plan.features else task.architecture,  # no such class looks at several layers
+        architecture=task.architecture,
         labels=getattr(task, "labels", ()),
         foreign=material.folder.config,
         overwrite=True,

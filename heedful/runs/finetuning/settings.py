@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from heedful.errors import HeedfulError
-from heedful.runs.settings import Precision, check_bounds, data_of, refuse_idle, told
+from heedful.runs.settings import Place, Precision, check_bounds, data_of, refuse_idle, told
 
 
 @dataclass(frozen=True)
@@ -16,13 +17,19 @@ class FinetuningSettings:
 
     task: str = told(argument=True)
     _: KW_ONLY
-    model: str = told(help="A model or run folder to start from.", place="folder")
+    model: Place = told(help="A model or run folder to start from.", place="folder")
     train: Any = told(help="TSV, CSV, JSON lines, CoNLL or SQuAD.", place="file")
     dev: Any = told(None, "Labelled data to choose the best checkpoint by.", place="file")
-    output: str = told(help="The run's folder.", place="folder", flags=("-o", "--output"))
+    output: Place = told(help="The run's folder.", place="folder", flags=("-o", "--output"))
     text: str | None = told(None, "The column with the text.", unset="found by the header")
     pair: str | None = told(None, "The column with the second text.")
     label: str | None = told(None, "The column with the label.")
+    multi: bool = told(
+        False,
+        "classify: any number of labels for a text, separated in one column, or `label` a,b,c: columns of 0 and 1.",
+    )
+    separator: str | None = told(None, "What parts the labels of `multi` in a cell.", unset="; | or , as found")
+    balance: bool = told(False, "classify: rarer labels count more, all labels alike.")
     limit: int | None = told(None, "Train on the first N rows only.", unset="all", least=1, metavar="N")
     epochs: float = told(3.0)
     budget: str | None = told(None, "30m, 2h or 2000steps instead of epochs.")
@@ -37,20 +44,29 @@ class FinetuningSettings:
     batch_size: int | None = told(None, unset="32; 4096 with `by_tokens`", least=1)
     by_tokens: bool = told(False, "The batch size counts tokens, not examples.")
     accumulate: int = told(1, "Gradient accumulation: micro-batches a step.", least=1, formerly="portions")
-    precision: Precision = told("float32", "Mixed precision: bfloat16 is faster where the processor has it.")
+    precision: Precision = told("auto", "Mixed precision: bfloat16 where the processor has it, else float32.")
     max_length: int | None = told(None, "Tokens of a window.", unset="128; 384 for answer", least=1)
     stride: int | None = told(None, "Read longer texts in windows so many tokens apart.", least=0)
     freeze: str | None = told(None, "embeddings, encoder, or a number: the embeddings and so many lowest layers.")
     features: tuple[int, ...] = told(
         (), "Layers of the frozen encoder, as -1,-2,-3,-4; computed once, only the head learns.", metavar="LAYERS"
     )
+    pooling: str | None = told(
+        None, "What sums a text up, for classify, regress and choose: cls, or mean or max of its tokens.", unset="cls"
+    )
     head: str | None = told(None, "For tag: linear, bilstm, crf or bilstm-crf.", unset="linear")
     combine: str | None = told(None, "How the layers of `features` are joined, for tag: concat or sum.")
     lstm_width: int | None = told(None, "Of each direction of a bilstm head.", unset="256", least=1)
     lstm_layers: int | None = told(None, "Of a bilstm head.", unset="1", least=1)
+    set: Mapping[str, Any] = told({}, "Any field of the task's own.", metavar="FIELD=VALUE")
     random_weights: bool = told(False, "The model's shape only, to see what pretraining is worth.")
     seed: int = told(1, least=0)
     seeds: int = told(1, "So many runs, the best kept.", least=1)
+    sweep: Mapping[str, Any] = told(
+        {},
+        "Try each of several values, as learning_rate=1e-5,3e-5; of several fields all combinations.",
+        metavar="FIELD=VALUES",
+    )
     keep: str | None = told(None, "best (on dev) or last: the weights to end with.", unset="best; last without `dev`")
     metric: str | None = told(None, "The score that decides.", unset="the task's own")
     patience: int = told(0, "Stop after so many evaluations without a better one.")
@@ -59,10 +75,17 @@ class FinetuningSettings:
 
     force: bool = told(False, "Take a tokenizer of far fewer pieces than the model has rows.")
 
+    @property
+    def task_name(self) -> str:
+        """The task as the registry has it."""
+        return "multilabel" if self.multi else self.task
+
     def __post_init__(self) -> None:
         for name in ("train", "dev"):
             object.__setattr__(self, name, data_of(getattr(self, name)))
         check_bounds(self)
+        if self.multi and self.task not in ("classify", "multilabel"):
+            raise HeedfulError(f"`multi` does not go with {self.task}", remedy="leave it out, or use classify")
         refuse_idle(self, ("metric", "patience", "eval_every"))
         refuse_idle(self, ("keep",), lambda keep: keep == "best")
         if self.keep not in (None, "best", "last"):

@@ -1,4 +1,4 @@
-"""Protocol buffers and their variable-length integers, as far as a checkpoint needs them; ValueError if unsound."""
+"""Protocol buffers and their variable-length integers, as far as is needed here; ValueError if unsound."""
 
 from __future__ import annotations
 
