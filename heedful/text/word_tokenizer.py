@@ -32,4 +32,4 @@ def word_tokenizer(vocabulary: Sequence[str], lowercase: bool) -> Tokenizer:
     library.pre_tokenizer = pre_tokenizers.Split(Regex(_WORD), behavior="removed", invert=True)
     library.add_special_tokens([UNKNOWN])
     library.add_tokens([AddedToken(word, normalized=True) for word in vocabulary if needs_segmenter(word)])
-    return Tokenizer(library, {"unk": UNKNOWN})
+    return Tokenizer(library)
