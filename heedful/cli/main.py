@@ -30,6 +30,7 @@ VERBS = (
     "pretrain",
     "report",
     "score",
+    "serve",
     "similarity",
     "tokenizer",
     "toy",
