@@ -30,6 +30,7 @@ VERBS = (
     "report",
     "score",
     "search",
+    "serve",
     "similarity",
     "tokenizer",
     "toy",

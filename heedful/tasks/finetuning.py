@@ -52,7 +52,14 @@ def predict(
 ) -> list[Prediction]:
     """What the model says of each example; where it has not seen all of one, `cut` says so, and `empty` of no text."""
     items = task.encode(examples, tokenizer)
-    predictions = task.decode(model, examples, items, outputs_of(model, items, mapper))
+    return predictions_of(task, model, examples, items, outputs_of(model, items, mapper))
+
+
+def predictions_of(
+    task: Task[E], model: nn.Module, examples: Sequence[E], items: Sequence[Item], outputs: Sequence[Sequence[Tensor]]
+) -> list[Prediction]:
+    """What is said of each example, from the outputs of its items."""
+    predictions = task.decode(model, examples, items, outputs)
     for number in {item.example for item in items if item.cut}:
         predictions[number]["cut"] = True
     for example, prediction in zip(examples, predictions, strict=True):
