@@ -227,7 +227,7 @@ class Index:
             raise _damaged(path, f"cannot read the lines: {error}") from error
 
     def _texts(self, wanted: set[tuple[Part, int]]) -> Mapping[tuple[Part, int], dict[str, Any]]:
-        found = {}
+        found: dict[tuple[Part, int], dict[str, Any]] = {}
         for part in {part for part, _ in wanted}:
             places = {place for other, place in wanted if other == part}
             found |= {(part, place): line for place, line in enumerate(self._lines(part)) if place in places}
