@@ -30,6 +30,7 @@ VERBS = (
     "pretrain",
     "report",
     "score",
+    "search",
     "serve",
     "similarity",
     "tokenizer",
