@@ -32,7 +32,7 @@ Unit = Literal["word", "piece"]
 class Word2VecRecipe(ExampleRecipe):
     """What word2vec learns from; the defaults are those of the original and of gensim."""
 
-    objective: str = "word2vec"  # type: ignore[misc]
+    objective: str = "word2vec"
 
     unit: Unit = "word"
     min_count: int = 5
