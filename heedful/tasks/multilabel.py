@@ -53,7 +53,7 @@ class MultiLabel(TextTask):
         counts = Counter(label for row in examples for label in _labels(row))
         if not counts:
             where = examples[0].where or None if examples else None
-            remedy = "give labels, separated in one column, or name columns of 0 and 1 with --label a,b,c"
+            remedy = "give labels, separated in one column, or name columns of 0 and 1 with `label` a,b,c"
             raise HeedfulError("no row has a label", where=where, remedy=remedy)
         labels = sorted(counts, key=label_order)
         task = cls(labels=tuple(labels), **fields)

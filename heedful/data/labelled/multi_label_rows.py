@@ -34,7 +34,7 @@ def read_multi_label_rows(path: DataSource, columns: Columns, labelled: bool = T
     names = _label_columns(table, columns.label) if labelled else []
     if shared := {found.text, found.pair} & set(names):
         what = f"the column {shared.pop()!r} cannot be both a text and a label"
-        raise HeedfulError(what, where=f"{table.path}:1", remedy="name another with --text, --pair or --label")
+        raise HeedfulError(what, where=f"{table.path}:1", remedy="name another with `text`, `pair` or `label`")
     assert found.text is not None
     rows: list[tuple[Row, Given | None]] = [(row, _given(row, names) if names else None) for row in table.rows]
     separator = columns.separator or _separator(given for _, given in rows)
