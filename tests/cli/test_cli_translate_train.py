@@ -266,8 +266,10 @@ def test_a_run_is_not_trained_over(train: Train, tmp_path: Path) -> None:
     given = (*TINY, "--budget", "1steps")
     assert train(*given).exit_code == 0
     assert "there is a run in this folder already" in refused(train(*given))
-    assert "other settings" in refused(train(*TINY, "--budget", "2steps", "--resume"))
+    assert "other settings: training.seed was 1" in refused(train(*given, "--seed", 2, "--resume"))
     assert train(*given, "--resume").exit_code == 0
+    longer = train(*TINY, "--budget", "2steps", "--resume")
+    assert "budget was '1steps', is now '2steps'" in longer.stderr and longer.exit_code == 0
 
 
 def test_two_texts_are_called_as_they_end(data: Path) -> None:
