@@ -29,6 +29,7 @@ VERBS = (
     "pretrain",
     "report",
     "score",
+    "serve",
     "similarity",
     "tokenizer",
     "toy",

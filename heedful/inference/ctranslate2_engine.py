@@ -8,10 +8,10 @@ from pathlib import Path
 
 import torch
 
-from heedful.checkpoints.ctranslate2_export import ctranslate2_module, ctranslate2_vocabulary, export_ctranslate2
 from heedful.checkpoints.translation_folder import TranslationFolder
 from heedful.decoding import Beam, Hypothesis, Sampling, score_of
 from heedful.errors import HeedfulError
+from heedful.export.ctranslate2_folder import ctranslate2_module, ctranslate2_vocabulary, export_ctranslate2
 from heedful.text.sides import Symbols
 
 

@@ -45,7 +45,7 @@ class MultiLabel(TextTask):
     def read(cls, path: DataSource, columns: Columns, labelled: bool = True) -> Dataset[TextRow]:
         """Rows of a table or JSON-lines file."""
         found = read_multi_label_rows(path, columns, labelled)
-        return Dataset(list(found.examples), found.remarks)
+        return Dataset(list(found.examples), found.remarks, found.bad)
 
     @classmethod
     def fit(cls, examples: Sequence[TextRow], **fields: Any) -> MultiLabel:

@@ -175,7 +175,7 @@ class _Run:
         self.prefetch.start(self.state.step, self.state.accumulate)
 
     def _size(self, micro_batches: Any) -> float:
-        return self.world.sum([max(micro_batch.tokens + micro_batch.padding for micro_batch in micro_batches)])[0]
+        return self.world.sum([max(getattr(one, "at_once", one.tokens + one.padding) for one in micro_batches)])[0]
 
     def _check_smaller(self, micro_batches: Any, largest: float) -> None:
         if self._size(micro_batches) >= largest:

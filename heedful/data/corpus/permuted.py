@@ -37,7 +37,7 @@ SUMMARY_SEGMENT = 2  # of [CLS], as XLNet has it
 class PermutationRecipe(ExampleRecipe):
     """How permuted examples are made from a corpus."""
 
-    objective: str = "permutation"  # type: ignore[misc]
+    objective: str = "permutation"
 
     predict_one_in: int = 6
 

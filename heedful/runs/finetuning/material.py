@@ -50,6 +50,12 @@ class Material:
         dev_items = task.encode(dev.examples, tokenizer) if dev else []
         return cls(folder, tokenizer, task, train, dev, items, dev_items)
 
+    def decided(self, settings: FinetuningSettings) -> FinetuningSettings:
+        """The settings with the score that decides, where the dev data tells it."""
+        if self.dev is None or settings.metric is not None:
+            return settings
+        return replace(settings, metric=self.task.decides(self.dev.examples))
+
     def remarks(self) -> list[str]:
         """What was odd about the files, and how many examples do not fit."""
         sets = [("train", self.train), *([("dev", self.dev)] if self.dev else [])]
