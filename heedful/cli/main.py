@@ -29,6 +29,7 @@ VERBS = (
     "pretrain",
     "report",
     "score",
+    "search",
     "serve",
     "similarity",
     "tokenizer",
