@@ -103,7 +103,7 @@ class Index:
         """An index that is there; without an embedder the model is loaded from where it was."""
         path = Path(folder)
         if not (path / RECORD).is_file():
-            remedy = "make one: heedful search FOLDER --model MODEL --add lines.txt"
+            remedy = "make one: give `model`, and lines with `add`"
             raise HeedfulError("there is no index", where=path, remedy=remedy)
         record = from_mapping(IndexRecord, read_json(path / RECORD), path / RECORD)
         if embedder is None and not Path(record.model).is_dir():
@@ -146,7 +146,7 @@ class Index:
         if any(not query.strip() for query in queries):
             raise HeedfulError("the query is blank", remedy="give a few words")
         if not len(self):
-            remedy = "add some: heedful search FOLDER --add lines.txt"
+            remedy = "add some with `add`"
             raise HeedfulError("the index has no lines yet", where=self.folder, remedy=remedy)
         if not queries:
             return []
