@@ -24,6 +24,7 @@ VERBS = (
     "fill",
     "finetune",
     "inspect",
+    "nearest",
     "new",
     "predict",
     "pretrain",
