@@ -57,6 +57,7 @@ class Family(Generic[C]):
     pretraining: Callable[[C], nn.Module] | None = None
     objectives: tuple[str, ...] = ()
     masked_lm: Callable[[C], nn.Module] | None = None  # the head that guesses masked tokens, on disk the part `mlm`
+    token_heads: Mapping[str, Callable[[C], nn.Module]] = field(default_factory=dict)  # others over each state, by part
     parts: Mapping[str, str] = field(default_factory=dict)  # what a folder may lack -> what to call it
     per_piece: tuple[str, ...] = ()  # the parameters of the pretraining model that have a row for each piece
 

@@ -15,6 +15,7 @@ from heedful.cli.plain_warnings import show_warnings_plainly
 from heedful.errors import HeedfulError
 
 VERBS = (
+    "convert",
     "corpus",
     "doctor",
     "embed",
@@ -33,6 +34,7 @@ VERBS = (
     "toy",
     "translate",
     "vectors",
+    "verify",
 )
 
 
