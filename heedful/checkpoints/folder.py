@@ -14,10 +14,9 @@ from heedful.checkpoints.folder_weights import open_weights, weight_notes
 from heedful.checkpoints.sentence_transformers import SentenceLayout, SentenceSettings, read_layout
 from heedful.checkpoints.tensorflow_folder import config_file, config_values
 from heedful.checkpoints.weights import WeightSource
-from heedful.errors import HeedfulError
+from heedful.errors import HeedfulError, no_such_model
 from heedful.models.encoder import EncoderConfig, check_room
 from heedful.text.tokenizer import Tokenizer
-from heedful.text.tokenizer_folder import FILES
 
 CONFIG = "config.json"
 # How many pieces the tokenizer has that belongs to a model with more rows than that; Hugging Face passes it over.
@@ -79,7 +78,7 @@ def read_folder(path: str | Path, force: bool = False) -> ModelFolder:
     """
     folder = Path(path)
     if not folder.is_dir():
-        raise HeedfulError("there is no such folder", where=folder, remedy="give a folder that holds a config.json")
+        raise no_such_model(path, CONFIG)
     layout = read_layout(folder)
     config, file = config_values(layout.encoder), config_file(layout.encoder) or layout.encoder
     family = family_of(config, file)
@@ -119,11 +118,11 @@ def with_pieces(foreign: Mapping[str, Any] | None, tokenizer: Tokenizer | None, 
 
 
 def _tokenizer(layout: SentenceLayout, family: Family[Any]) -> Tokenizer | None:
-    if any((layout.encoder / name).is_file() for name in FILES):
-        tokenizer = Tokenizer.load(layout.encoder)
-    elif family.read_spiece is not None and (layout.encoder / "spiece.model").is_file():
-        tokenizer = family.read_spiece(layout.encoder)
+    if any((layout.encoder / name).is_file() for name in ("tokenizer.json", "vocab.txt")):
+        tokenizer: Tokenizer | None = Tokenizer.load(layout.encoder)
     else:
+        tokenizer = family.other_tokenizer(layout.encoder)
+    if tokenizer is None:
         return None
     family.check_frame(tokenizer, layout.encoder)
     if layout.lower_case and tokenizer.encode("A").ids != tokenizer.encode("a").ids:
@@ -151,7 +150,7 @@ def _vocabulary_notes(tokenizer: Tokenizer | None, config: EncoderConfig, folder
             f"the tokenizer has {pieces} pieces and the model {rows} rows: it may be that of another model, and then "
             "every answer is nonsense",
             where=folder,
-            remedy=f"use the tokenizer the model was trained with; if it is this one, --force (in Python force=True), "
+            remedy=f"use the tokenizer the model was trained with; if it is this one, use `force`, "
             f'or "{PIECES}": {pieces} in {CONFIG}',
         )
     return [f"{rows - pieces} of the model's {rows} vocabulary rows have no piece"] if rows > pieces else []

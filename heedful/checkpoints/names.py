@@ -31,6 +31,8 @@ class NameTable:
     copies: Mapping[str, str] = field(default_factory=dict)  # a tensor on disk -> the one it repeats
     counters: tuple[str, ...] = ()  # tensors on disk that only hold 0, 1, 2, …
     respell: Callable[[str], str] = str  # an older or shorter spelling on disk -> the one used in this table
+    transposed: frozenset[str] = frozenset()  # our modules whose weight lies on disk with inputs and outputs exchanged
+    constants: re.Pattern[str] | None = None  # tensors on disk that hold nothing learned, such as a causal mask
     layers: re.Pattern[str] | None = None  # what a tensor of a layer begins with, the layer's number in a group
     left_out: str = ""  # what names on disk lose where there is nothing beside the encoder
     leaves: tuple[str, ...] = LEAVES  # what the last word of a name may be
@@ -62,6 +64,15 @@ class NameTable:
             if all(f"{theirs}.weight" in names for theirs in spelling.values()):
                 return spelling
         return {}
+
+    def is_transposed(self, parameter: str) -> bool:
+        """Whether a parameter of ours lies on disk transposed."""
+        module, _, leaf = parameter.rpartition(".")
+        return leaf == "weight" and _NUMBER.sub("{i}", module + ".")[:-1] in self.transposed
+
+    def is_constant(self, name: str) -> bool:
+        """Whether a tensor on disk holds nothing that was learned."""
+        return self.constants is not None and self.constants.fullmatch(name) is not None
 
     def knows(self, name: str) -> bool:
         """Whether a tensor on disk belongs to this family, be it of a part that is not wanted now."""

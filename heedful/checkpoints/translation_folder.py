@@ -20,7 +20,7 @@ from heedful.checkpoints.own_weights import fill_tensors, weights_of
 from heedful.checkpoints.tensors import write_tensors
 from heedful.checkpoints.weights import unfilled
 from heedful.config import from_mapping, to_mapping
-from heedful.errors import HeedfulError
+from heedful.errors import HeedfulError, no_such_model
 from heedful.json_files import read_json, write_json
 from heedful.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from heedful.models.transformer import Transformer, TransformerConfig
@@ -74,11 +74,16 @@ def is_translation(path: str | Path) -> bool:
     return config.is_file() and read_json(config).get("model_type") in MODEL_TYPES
 
 
+def read_shape(path: str | Path) -> tuple[TransformerConfig | Seq2SeqConfig, tuple[str, str]]:
+    """The shape of a folder's model and what its sides are called, without its weights."""
+    file = Path(path) / CONFIG
+    stored = _stored(file)
+    return _config(stored, file), (stored.source, stored.target)
+
+
 def load_translation(path: str | Path) -> TranslationFolder:
     """Read and check a folder, and load its weights in fp32."""
     folder = Path(path)
-    if not (folder / CONFIG).is_file():
-        raise HeedfulError(f"no {CONFIG} in the folder", where=folder, remedy="give a translation model's folder")
     stored = _stored(folder / CONFIG)
     model = _built(stored, folder / CONFIG)
     sides = _load_sides(folder)
@@ -86,6 +91,16 @@ def load_translation(path: str | Path) -> TranslationFolder:
     fill_tensors(weights_of(model), folder, _REMEDY)
     model.eval()
     return TranslationFolder(folder, model, sides, (stored.source, stored.target))
+
+
+def rebuilt(folder: TranslationFolder, shape: TransformerConfig | Seq2SeqConfig) -> TranslationModel:
+    """The folder's model once more, with all its weights, in a shape that may have another dropout."""
+    model = Seq2Seq(shape) if isinstance(shape, Seq2SeqConfig) else Transformer(shape)
+    before = weights_of(folder.model)
+    with torch.no_grad():
+        for name, tensor in weights_of(model).items():
+            tensor.copy_(before[name])
+    return model
 
 
 def save_translation(
@@ -117,6 +132,11 @@ def check_frame(tokenizer: Tokenizer, where: object) -> None:
 
 
 def _stored(file: Path) -> _Stored:
+    if not file.parent.is_dir():
+        raise no_such_model(file.parent, CONFIG)
+    if not file.is_file():
+        what, remedy = f"no {CONFIG} in the folder", "give a translation model's folder"
+        raise HeedfulError(what, where=file.parent, remedy=remedy)
     config = read_json(file)
     if config.get("model_type") not in MODEL_TYPES:
         raise HeedfulError(
@@ -129,12 +149,16 @@ def _stored(file: Path) -> _Stored:
 
 def _built(stored: _Stored, where: Path) -> TranslationModel:
     """The model with nothing in its parameters yet."""
-    build, shape = MODEL_TYPES[stored.model_type]
+    config = _config(stored, where)
+    return unfilled(lambda: MODEL_TYPES[stored.model_type][0](config), where)  # type: ignore[arg-type]
+
+
+def _config(stored: _Stored, where: Path) -> TransformerConfig | Seq2SeqConfig:
     try:
-        config = from_mapping(shape, stored.model, where)
+        config: TransformerConfig | Seq2SeqConfig = from_mapping(MODEL_TYPES[stored.model_type][1], stored.model, where)
+        return config
     except HeedfulError as error:
         raise HeedfulError(error.what, where=where, remedy=error.remedy) from error
-    return unfilled(lambda: build(config), where)
 
 
 def _load_sides(folder: Path) -> Sides:

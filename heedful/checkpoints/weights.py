@@ -48,6 +48,8 @@ def source(tensors: Tensors, table: NameTable) -> WeightSource:
     in_class = table.class_spelling([table.respell(on_disk) for on_disk in tensors])
     plain = {theirs: name for name, theirs in in_class.items()}
     for on_disk in tensors:
+        if table.is_constant(table.respell(on_disk)):
+            continue
         name = renamed(table.respell(on_disk), plain)
         if name == table.respell(on_disk) and renamed(name, in_class) != name:
             left_over.append(on_disk)  # what this class calls otherwise: it does not look at this one
@@ -80,6 +82,8 @@ def fill_parameters(model: nn.Module, found: WeightSource, prefix: str = "", fre
     targets = {name: target for name, target in model.state_dict().items() if not f"{prefix}{name}".startswith(absent)}
     places = {name: found.table.on_disk(prefix + name) for name in targets}
     _check_complete(found, [part for parts in places.values() for part in parts])
+    # As they lie on disk; what is written there is written into the parameters.
+    targets = {name: x.T if found.table.is_transposed(prefix + name) else x for name, x in targets.items()}
     for name, target in targets.items():
         _check_shapes(found, places[name], target)
     for name, target in targets.items():
@@ -123,7 +127,8 @@ def take_apart(model: nn.Module, table: NameTable, prefix: str = "", of_class: s
     in_class = table.in_classes.get(of_class or "", {})
     for name, parameter in model.state_dict().items():
         parts = table.on_disk(prefix + name)
-        whole = parameter.detach().to("cpu", torch.float32).contiguous()
+        laid = parameter.detach().T if table.is_transposed(prefix + name) else parameter.detach()
+        whole = laid.to("cpu", torch.float32).contiguous()
         named = [renamed(part, in_class) for part in parts]
         tensors.update(zip(named, _cut(whole, len(named)), strict=True))
     return tensors

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 
 from heedful.cli.lazy import Verbs
-from heedful.cli.shared_options import text_option
+from heedful.cli.run_options import given_settings, run_options
+from heedful.runs.preparation.settings import CorpusSettings
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
     from rich.table import Table
 
     from heedful.data.corpus.corpus import Corpus, TokenText
@@ -26,32 +26,8 @@ def command() -> None:
 
 
 @command.command()
-@click.argument("files", nargs=-1, required=True, metavar="FILES…")
-@click.option("-o", "--output", required=True, metavar="DIR", help="Folder of the corpus.")
-@click.option("--tokenizer", required=True, metavar="DIR", help="Folder, tokenizer.json or vocab.txt.")
-@click.option("--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Processes.")
-@text_option
-@click.option(
-    "--lines",
-    type=click.Choice(["paragraphs", "sentences", "running"]),
-    default="paragraphs",
-    show_default=True,
-    help="What a line is; running: wrapped anywhere, a file is one document.",
-)
-@click.option("--drop-headings", is_flag=True, help="Leave out lines that look like bare headings.")
-@click.option("--deduplicate", is_flag=True, help="Leave out repeated documents; needs about 80 bytes a document.")
-@click.option("--words", is_flag=True, help="Keep words, for word masking, word2vec, ELMo (zh: jieba).")
-@click.option("--lexicon", metavar="FILE", help="Phrases and names, one a line, to be masked whole.")
-@click.option("--held-out", type=click.FloatRange(0, 0.5), default=0.01, show_default=True, help="Share held out.")
-@click.option("--held-out-file", multiple=True, metavar="FILE", help="Hold these documents out instead of a share.")
-@click.option("--static", is_flag=True, help="Also write training examples ahead.")
-@click.option("--duplicates", type=click.IntRange(min=1), default=10, show_default=True, help="Static: times masked.")
-@click.option("--length", type=click.IntRange(min=8), default=128, show_default=True, help="Static: tokens at most.")
-@click.option("--pairs", type=_PAIRS, default="nsp", show_default=True, help="Static: what B is to A.")
-@click.option("--masking", type=_MASKINGS, default="token", show_default=True, help="Static: what is hidden whole.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Static: of the examples.")
-@click.option("--overwrite", is_flag=True, help="Replace a finished corpus of other text or settings.")
-def build(files: tuple[str, ...], output: str, tokenizer: str, workers: int, **options: Any) -> None:
+@run_options(CorpusSettings)
+def build(**options: object) -> None:
     """Turn FILES into token shards: plain text, tables or JSON lines, packed with gzip or not, - for standard input.
 
     A blank line ends a document of plain text; a row of a .csv or .tsv is one, as an object is. Lines are split into
@@ -65,28 +41,16 @@ def build(files: tuple[str, ...], output: str, tokenizer: str, workers: int, **o
       heedful corpus build zh.jsonl -o corpus --tokenizer tokenizer --words --drop-headings --deduplicate
       heedful corpus build news.txt -o corpus --tokenizer tokenizer --static --duplicates 10
     """
-    from heedful.data.corpus.build import ReadingSettings, build_corpus
-    from heedful.data.corpus.lexicon import read_lexicon
-    from heedful.data.corpus.tokens import TokenSettings
-    from heedful.text.tokenizer import Tokenizer
+    settings = given_settings(CorpusSettings)
+    from heedful.cli.progress import progress_bar
+    from heedful.data.corpus.written import WrittenExamples
+    from heedful.runs.preparation.corpus import build_corpus, recipe_of
 
-    share = 0.0 if options["held_out_file"] else options["held_out"]
-    lexicon = read_lexicon(options["lexicon"]) if options["lexicon"] else ()
-    with _progress() as progress:
-        task = progress.add_task("building", total=None, done="")
-        corpus = build_corpus(
-            files,
-            output,
-            Tokenizer.load(tokenizer),
-            TokenSettings(options["lines"], options["drop_headings"], options["words"], lexicon),
-            ReadingSettings(options["column"], options["deduplicate"], share, options["held_out_file"]),
-            workers,
-            lambda done: progress.update(task, done=f"{done.bytes / 1e6:.0f} MB, {done.shards} shards"),
-            options["overwrite"],
-        )
+    corpus = build_corpus(settings, progress_bar)
     _report(corpus)
-    if options["static"]:
-        _write_examples(corpus, options, workers)
+    if settings.static:
+        written = WrittenExamples(corpus, recipe_of(settings), settings.duplicates)
+        click.echo(f"  examples written ahead: {len(written)}")
 
 
 @command.command()
@@ -140,22 +104,6 @@ def _report(corpus: Corpus) -> None:
         click.echo("  note: nothing is held out, so pretraining cannot be evaluated; see --held-out", err=True)
 
 
-def _write_examples(corpus: Corpus, options: dict[str, Any], workers: int) -> None:
-    from heedful.data.corpus.examples import Recipe
-    from heedful.data.corpus.written import write_examples
-
-    recipe = Recipe(
-        max_length=options["length"], pairs=options["pairs"], masking=options["masking"], seed=options["seed"]
-    )
-    with _progress() as progress:
-        task = progress.add_task("writing examples", total=None, done="")
-        total = 0
-        for count in write_examples(corpus.folder, recipe, options["duplicates"], workers):
-            total += count
-            progress.update(task, done=str(total))
-    click.echo(f"  examples written ahead: {total}")
-
-
 def _counts(corpus: Corpus) -> Table:
     from rich.table import Table
 
@@ -205,11 +153,3 @@ def _example_table(corpus: Corpus, example: Examples) -> Table:
         hidden = pieces[wanted[position]] if position in wanted else ""
         table.add_row(*map(Text, [str(position), pieces[number], str(number), "AB"[segment], hidden]))
     return table
-
-
-def _progress() -> Progress:
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TextColumn("{task.fields[done]}"))
-    return Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from heedful.cli.run_options import RunCommand
-from heedful.cli.shared_options import force_option, overwrite_option, text_option
+from heedful.cli.shared_options import encoding_option, force_option, overwrite_option, text_option
 from heedful.errors import HeedfulError
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 @click.option("--format", "kind", help="npy, safetensors or jsonl.  [default: by the ending of the output]")
 @click.option("--truncate", default="warn", show_default=True, help="Texts over the limit: warn or error.")
 @text_option
+@encoding_option
 @click.option("--restart", is_flag=True, help="Throw away an unfinished output instead of continuing it.")
 @force_option
 @overwrite_option

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from heedful.cli.run_options import RunCommand
-from heedful.cli.shared_options import force_option, overwrite_option
+from heedful.cli.shared_options import encoding_option, force_option, overwrite_option
 
 
 @click.command(cls=RunCommand)
@@ -23,6 +23,7 @@ from heedful.cli.shared_options import force_option, overwrite_option
 @click.option(
     "--rounds", type=click.IntRange(min=0), default=500, show_default=True, help="Of the bootstrap; 0 for no intervals."
 )
+@encoding_option
 @click.option(
     "--errors",
     type=click.Path(dir_okay=False),

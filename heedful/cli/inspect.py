@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from heedful.cli.shared_options import encoding_option
+
 if TYPE_CHECKING:
     from rich.table import Table
 
@@ -32,6 +34,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option("--text", help="Column of the text.  [default: by the header]")
 @click.option("--pair", help="Column of the second text.  [default: by the header]")
 @click.option("--label", help="Column of the label.  [default: by the header]")
+@encoding_option
 @click.option("--unlabelled", is_flag=True, help="Do not look at labels, which may be missing.")
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 def command(

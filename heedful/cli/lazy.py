@@ -9,10 +9,23 @@ from typing import Any
 import click
 
 from heedful.cli.once import refuse_repeats
+from heedful.cli.spelling import in_options, spellings
+from heedful.errors import HeedfulError
+
+_SPELLED = "heedful.cli.spelled"  # where a context keeps the options of the command that runs, by the names of fields
 
 
 class Verbs(click.Group):
-    """A group whose commands refuse an option that is given twice where one value is meant."""
+    """A group whose commands refuse an option given twice where one value is meant, and name options in errors."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; what went wrong below names fields in backticks, which become the command's options."""
+        try:
+            return super().invoke(ctx)
+        except HeedfulError as error:
+            spelled = ctx.meta.get(_SPELLED, {})
+            what, remedy = in_options(error.what, spelled), in_options(error.remedy or "", spelled)
+            raise HeedfulError(what, where=error.where, remedy=remedy or None) from error
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -20,6 +33,7 @@ class Verbs(click.Group):
         name, command, rest = super().resolve_command(ctx, args)
         if command is not None and not isinstance(command, click.Group):
             refuse_repeats(command, rest)
+            ctx.meta[_SPELLED] = spellings(command.params)
         return name, command, rest
 
 

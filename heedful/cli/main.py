@@ -7,6 +7,7 @@ when it runs.
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
 import click
 
@@ -29,6 +30,7 @@ VERBS = (
     "pretrain",
     "report",
     "score",
+    "serve",
     "similarity",
     "tokenizer",
     "toy",
@@ -55,10 +57,13 @@ def cli() -> None:
     show_warnings_plainly()
 
 
-def main() -> None:
-    """Entry point of the `heedful` command: user errors are printed plainly and exit with 2."""
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the `heedful` command, of this process or with these arguments, and exit; user errors exit with 2.
+
+    A program that has more to do afterwards catches SystemExit, whose `code` is the exit code.
+    """
     try:
-        sys.exit(cli(standalone_mode=False))
+        sys.exit(cli(arguments, standalone_mode=False))
     except HeedfulError as error:
         click.echo(f"error: {error}", err=True)
         sys.exit(2)
@@ -66,5 +71,7 @@ def main() -> None:
         click.echo("stopped", err=True)
         sys.exit(130)
     except click.ClickException as error:
-        error.show()
+        from heedful.cli.usage_errors import explained
+
+        click.echo(f"error: {explained(error)}", err=True)
         sys.exit(error.exit_code)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from heedful.cli.shared_options import force_option, overwrite_option
+from heedful.cli.shared_options import encoding_option, force_option, overwrite_option
 
 
 @click.command()
@@ -14,6 +14,7 @@ from heedful.cli.shared_options import force_option, overwrite_option
 @click.option("--text-column", "--text", help="The column with the text.  [default: as in training]")
 @click.option("--pair-column", help="The column with the second text.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False), help="A .jsonl, .csv or .tsv.  [default: print]")
+@encoding_option
 @force_option
 @overwrite_option
 def command(

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import click
 
-from heedful.cli.run_options import RunCommand, given_settings, run_options
-from heedful.cli.shared_options import resume_option
+from heedful.cli.run_options import RunCommand, run_options
+from heedful.cli.shared_options import session_options
 from heedful.runs.pretraining.settings import PretrainingSettings
 
 
 @click.command(cls=RunCommand)
 @run_options(PretrainingSettings)
-@resume_option
-def command(resume: bool, **options: object) -> None:
+@session_options
+def command(**options: object) -> None:
     """Pretrain a BERT on CORPUS, a folder made by `heedful corpus build`.
 
     The run folder gets config.toml, metrics.jsonl, timing.json, report.html, checkpoints/ and, at the end, model/,
@@ -26,10 +26,10 @@ def command(resume: bool, **options: object) -> None:
       heedful pretrain corpus -o run --set hidden_size=192 --set num_attention_heads=3
       torchrun --nproc-per-node 2 -m heedful pretrain corpus -o run --resume
     """
-    settings = given_settings(PretrainingSettings)
     from functools import partial
 
-    from heedful.cli.training import trained
+    from heedful.cli.training import told_settings, trained
     from heedful.runs.pretraining.run import pretrain
 
-    raise SystemExit(trained(partial(pretrain, settings), settings.output, resume).outcome.exit_code)
+    settings = told_settings(PretrainingSettings)
+    raise SystemExit(trained(partial(pretrain, settings), settings, settings.output).outcome.exit_code)

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import click
 from click.core import ParameterSource
 
+from heedful.cli.spelling import in_options, spelling
 from heedful.errors import HeedfulError
 from heedful.runs.settings import Told, settings_from, told_of
 
 C = TypeVar("C", bound=Callable[..., Any])
 S = TypeVar("S")
 _PLACES: Mapping[str, Mapping[str, bool]] = {"file": {"dir_okay": False}, "folder": {"file_okay": False}, "any": {}}
-_FIELD = re.compile(r"`(\w+)`")
+_GIVEN = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
 
 
 class RunOption(click.Option):
@@ -28,25 +28,16 @@ class RunOption(click.Option):
 
 
 class RunCommand(click.Command):
-    """A command whose errors name options where those of a run name fields."""
+    """A command some of whose options may have had other names in the last version."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the options; one under its former name is taken, with a note."""
-        former = {one.formerly: _spelled(one) for one in self.params if isinstance(one, RunOption) and one.formerly}
+        former = {one.formerly: spelling(one) for one in self.params if isinstance(one, RunOption) and one.formerly}
         for i, (name, equals, value) in enumerate(arg.partition("=") for arg in args):
             if name in former:
                 click.echo(f"note: {name} is now called {former[name]}", err=True)
                 args[i] = f"{former[name]}{equals}{value}"
         return super().parse_args(ctx, args)
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; what went wrong is told in the words of the command line."""
-        try:
-            return super().invoke(ctx)
-        except HeedfulError as error:
-            spelled = {parameter.name or "": _spelled(parameter) for parameter in self.params}
-            what, remedy = in_options(error.what, spelled), in_options(error.remedy or "", spelled)
-            raise HeedfulError(what, where=error.where, remedy=remedy or None) from error
 
 
 def run_options(kind: type[Any]) -> Callable[[C], C]:
@@ -62,24 +53,17 @@ def run_options(kind: type[Any]) -> Callable[[C], C]:
     return decorated
 
 
-def given_settings(kind: type[S], otherwise: Mapping[str, Any] | None = None) -> S:
-    """The settings of the running command's options; what was not given there is taken from elsewhere, as a file."""
+def given_settings(kind: type[S]) -> S:
+    """The settings of the running command's options."""
+    return settings_from(kind, given_options(kind))
+
+
+def given_options(kind: type[Any]) -> dict[str, Any]:
+    """The options of the running command that were given, by the fields they are made from."""
     ctx = click.get_current_context()
-    names = {field.name for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    names = {field.name for field in dataclasses.fields(kind)}
     sources = {name: ctx.get_parameter_source(name) for name in ctx.params}
-    given = {name: ctx.params[name] for name in names if sources.get(name) is ParameterSource.COMMANDLINE}
-    return settings_from(kind, {**(otherwise or {}), **given})
-
-
-def in_options(text: str, spelled: Mapping[str, str]) -> str:
-    """A text with the command line's word for each `field`."""
-    return _FIELD.sub(lambda found: spelled.get(found[1], found[0]), text)
-
-
-def _spelled(parameter: click.Parameter) -> str:
-    if isinstance(parameter, click.Argument):
-        return (parameter.name or "").upper()
-    return max(parameter.opts, key=len)
+    return {name: ctx.params[name] for name in names if sources.get(name) in _GIVEN}
 
 
 def _flags(field: dataclasses.Field[Any]) -> tuple[str, ...]:
@@ -90,7 +74,8 @@ def _flags(field: dataclasses.Field[Any]) -> tuple[str, ...]:
 def _parameter(field: dataclasses.Field[Any], hint: Any, spelled: Mapping[str, str]) -> Callable[[C], C]:
     known, kind = told_of(field), _kind(hint)
     if known.argument:
-        return click.argument(field.name, required=False, type=_type(kind, known))
+        count = -1 if known.several else 1
+        return click.argument(field.name, required=False, type=_type(kind, known), metavar=known.metavar, nargs=count)
     help = in_options(known.help, spelled) + (f"  [default: {in_options(known.unset, spelled)}]" if known.unset else "")
     options: dict[str, Any] = {"help": help.strip() or None, "metavar": known.metavar}
     if kind is bool:
@@ -118,9 +103,10 @@ def _type(kind: Any, known: Told) -> Any:
     if get_origin(kind) is Literal:
         return click.Choice(get_args(kind))
     low = known.least if known.above is None else known.above
-    if kind in (int, float) and (low, known.below) != (None, None):
+    high = known.most if known.below is None else known.below
+    if kind in (int, float) and (low, high) != (None, None):
         range_of: Any = click.IntRange if kind is int else click.FloatRange
-        return range_of(low, known.below, min_open=known.above is not None, max_open=known.below is not None)
+        return range_of(low, high, min_open=known.above is not None, max_open=known.below is not None)
     return kind if kind in (int, float) else str
 
 

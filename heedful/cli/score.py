@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from heedful.cli.shared_options import force_option, text_option
+from heedful.cli.shared_options import encoding_option, force_option, text_option
 from heedful.errors import HeedfulError
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 @click.argument("input", type=click.Path(allow_dash=True))
 @click.option("--max-length", type=click.IntRange(min=3), help="Limit in tokens.  [default: the model's positions]")
 @text_option
+@encoding_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON lines, the whole as the last one.")
 @force_option
 @click.option("--device", help="cpu, cuda, cuda:1 …  [default: a GPU if there is one]")

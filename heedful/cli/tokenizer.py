@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import click
 
 from heedful.cli.lazy import Verbs
-from heedful.cli.shared_options import text_option
+from heedful.cli.run_options import given_settings, run_options
+from heedful.cli.shared_options import encoding_option, text_option
 from heedful.errors import HeedfulError
+from heedful.runs.preparation.settings import TokenizerSettings
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
     from rich.table import Table
     from tokenizers import Encoding
 
@@ -29,38 +29,8 @@ def command() -> None:
 
 
 @command.command()
-@click.argument("files", nargs=-1, required=True, metavar="FILES…")
-@click.option("-o", "--output", required=True, metavar="DIR", help="Folder for the tokenizer's files.")
-@click.option(
-    "--kind",
-    type=click.Choice(["wordpiece", "bpe"]),
-    default="wordpiece",
-    show_default=True,
-    help="BERT's ## pieces, or pairs of bytes.",
-)
-@click.option("--vocab-size", type=click.IntRange(min=1), default=30522, show_default=True, help="Pieces at most.")
-@click.option("--cased", is_flag=True, help="Keep capitals and accents.")
-@text_option
-@click.option("--alphabet", type=click.IntRange(min=1), help="Single characters at most; rarer ones become [UNK].")
-@click.option(
-    "--max-length",
-    type=click.IntRange(min=1),
-    default=512,
-    show_default=True,
-    help="Longest input, noted in the files.",
-)
-@click.option("--overwrite", is_flag=True, help="Replace the folder if it holds something.")
-def train(
-    files: tuple[str, ...],
-    output: str,
-    kind: Literal["wordpiece", "bpe"],
-    vocab_size: int,
-    cased: bool,
-    column: str | None,
-    alphabet: int | None,
-    max_length: int,
-    overwrite: bool,
-) -> None:
+@run_options(TokenizerSettings)
+def train(**options: object) -> None:
     """Learn a vocabulary from FILES: plain text, tables (.csv, .tsv) or JSON lines, packed with gzip or not.
 
     The same text always gives the same files, byte for byte.
@@ -71,26 +41,13 @@ def train(
       heedful tokenizer train wiki.jsonl.gz -o tokenizer --kind bpe --cased
       heedful tokenizer train reviews.jsonl -o tokenizer --field body
     """
-    from heedful.atomic import atomic_folder
-    from heedful.text import tokenizer_training
+    settings = given_settings(TokenizerSettings)
+    from heedful.cli.progress import progress_bar
+    from heedful.runs.preparation.tokenizer import train_tokenizer
 
-    # The folder first: a name that is taken is found out before the work and not after it.
-    with atomic_folder(output, overwrite) as folder, _progress() as progress:
-        reading = progress.add_task("reading lines", total=None)
-        learning = progress.add_task("learning pieces", total=vocab_size, visible=False)
-        tokenizer = tokenizer_training.train(
-            _watched(_lines(files, column), progress, reading),
-            kind,
-            vocab_size,
-            cased=cased,
-            alphabet_size=alphabet,
-            on_piece=lambda pieces: progress.update(learning, completed=pieces, visible=True),
-        )
-        progress.update(learning, total=tokenizer.vocab_size, completed=tokenizer.vocab_size)
-        tokenizer.model_max_length = max_length
-        tokenizer.save(folder)
-    fewer = ", all that the text gives" if tokenizer.vocab_size < vocab_size else ""
-    click.echo(f"{output}: {kind}, {tokenizer.vocab_size} pieces{fewer}")
+    tokenizer = train_tokenizer(settings, progress_bar)
+    fewer = ", all that the text gives" if tokenizer.vocab_size < settings.vocab_size else ""
+    click.echo(f"{settings.output}: {settings.kind}, {tokenizer.vocab_size} pieces{fewer}")
 
 
 @command.command()
@@ -101,6 +58,7 @@ def train(
 @click.option("--count", type=click.IntRange(min=1), default=500, show_default=True, help="Words from texts at most.")
 @click.option("--min-count", type=click.IntRange(min=1), default=5, show_default=True, help="Leave out rarer words.")
 @text_option
+@encoding_option
 @click.option("--overwrite", is_flag=True, help="Replace the folder if it holds something.")
 def extend(
     folder: str,
@@ -125,6 +83,8 @@ def extend(
       heedful tokenizer extend MODEL --words terms.txt --from-text a.txt --from-text b.txt -o tokenizer
     """
     from heedful.atomic import atomic_folder
+    from heedful.cli.progress import progress_bar
+    from heedful.runs.preparation.tokenizer import lines_of, watched
     from heedful.text.documents import read_lines
     from heedful.text.domain_words import sort_out, split_words, with_words
     from heedful.text.tokenizer import Tokenizer
@@ -132,13 +92,11 @@ def extend(
     if words is None and not from_text:
         raise HeedfulError("no words to add", remedy="give --words FILE, --from-text FILE, or both")
     old = Tokenizer.load(folder)
-    with atomic_folder(output, overwrite) as target, _progress() as progress:
+    with atomic_folder(output, overwrite) as target:
         asked = sort_out(read_lines(words) if words is not None else (), old)
         new = with_words(old, asked.new)
-        reading = progress.add_task("reading lines", total=None)
-        new = with_words(
-            new, split_words(_watched(_lines(from_text, column), progress, reading), new, count, min_count)
-        )
+        lines = watched(lines_of(from_text, column), progress_bar)
+        new = with_words(new, split_words(lines, new, count, min_count))
         _tell_words(old, new, asked)
         new.save(target)
     click.echo(f"{output}: {old.vocab_size} pieces + {new.vocab_size - old.vocab_size} = {new.vocab_size}")
@@ -175,32 +133,6 @@ def _tell_words(old: Tokenizer, new: Tokenizer, asked: SortedOut) -> None:
     if not added:
         remedy = "give words that it cuts into pieces; with --from-text, more text or a lower --min-count"
         raise HeedfulError("the tokenizer has all of these words already, or cannot have them", remedy=remedy)
-
-
-def _lines(files: Iterable[str], column: str | None) -> Iterator[str]:
-    from heedful.data.text_files import read_documents
-
-    for file in files:
-        for document in read_documents(file, column):
-            yield from document
-
-
-def _progress() -> Progress:
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    console = Console(stderr=True)
-    return Progress(*columns, console=console, disable=not console.is_terminal)
-
-
-def _watched(lines: Iterable[str], progress: Progress, task: TaskID) -> Iterator[str]:
-    number = 0
-    for number, line in enumerate(lines, start=1):
-        yield line
-        if number % 1000 == 0:
-            progress.update(task, completed=number)
-    progress.update(task, completed=number, total=number)
 
 
 def _table(encoding: Encoding, sides: tuple[str, str]) -> Table:

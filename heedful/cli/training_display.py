@@ -32,6 +32,11 @@ class TrainingDisplay:
         self._task = self._bar.add_task("", total=1, text="")
         self._last_line = 0.0
 
+    @property
+    def watched(self) -> bool:
+        """Whether somebody sees the line move: in a terminal or a notebook."""
+        return self.console.is_terminal
+
     def __enter__(self) -> TrainingDisplay:
         self._bar.start()
         return self
@@ -69,8 +74,10 @@ class TrainingDisplay:
         lines = [f"{event.outcome}, {clock(event.seconds)} in all", f"report: {event.report}"]
         if event.outcome.finished:
             lines.append(f"model:  {event.model}")
+        else:
+            lines.append("go on with the same command and --resume")
         lines += [f"remark: {remark}" for remark in event.remarks]
-        self.console.print("\n".join(lines), markup=False, highlight=False)
+        self._print("\n".join(lines))
 
     def _print(self, text: str) -> None:
         """Plain text; a file has no width, so its lines stay whole."""

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
 
-from heedful.data.labelled.dataset import Remark
+from heedful.data.labelled.dataset import PLACES, Dataset, Remark
+from heedful.errors import HeedfulError
 from heedful.text.documents import has_byte_order_mark
 from heedful.text.rows import DataSource
 
-PLACES = 3  # how many are named of each kind
+R = TypeVar("R")
+E = TypeVar("E")
 
 
 class Oddities:
-    """Counts each kind of oddity and keeps its first places; a byte order mark at the start of a file is one."""
+    """Counts each kind of oddity and keeps its first places; a byte order mark at the start of a file is one.
 
-    def __init__(self, path: DataSource | None = None) -> None:
+    A row that cannot be used is an error at once, or with `patient` kept in `bad`, so that all can be told together.
+    """
+
+    def __init__(self, path: DataSource | None = None, patient: bool = False) -> None:
+        self.patient = patient
         self._counts: Counter[str] = Counter()
         self._places: dict[str, list[str]] = defaultdict(list)
+        self.bad: list[HeedfulError] = []
         if path is not None and has_byte_order_mark(path):
             self.note("byte order mark at the start, passed over", f"{path}:1")
 
@@ -25,6 +34,27 @@ class Oddities:
         self._counts[what] += 1
         if len(self._places[what]) < PLACES:
             self._places[what].append(where)
+
+    def refuse(self, error: HeedfulError) -> None:
+        """A row cannot be used."""
+        if not self.patient:
+            raise error
+        self.bad.append(error)
+
+    def each(self, rows: Iterable[R], read: Callable[[R], E | None]) -> Iterator[E]:
+        """What `read` makes of each row; None is nothing, and a row that it refuses is a bad one."""
+        for row in rows:
+            try:
+                example = read(row)
+            except HeedfulError as error:
+                self.refuse(error)
+                continue
+            if example is not None:
+                yield example
+
+    def dataset(self, examples: Sequence[E]) -> Dataset[E]:
+        """The examples with everything that is odd or bad beside them."""
+        return Dataset(examples, self.remarks, tuple(self.bad))
 
     def count(self, what: str) -> int:
         """How many of a kind there were so far."""

@@ -39,7 +39,7 @@ class Record(NamedTuple):
 
 @dataclass(frozen=True)
 class Table:
-    """A table whose rows can be gone through once; only then the oddities are complete."""
+    """A table whose rows can be gone through once; only then the oddities, bad rows among them, are complete."""
 
     path: DataSource
     columns: tuple[str, ...]
@@ -51,12 +51,15 @@ class Table:
 Unnamed = Callable[[Sequence[str]], Sequence[str] | None]
 
 
-def read_table(path: DataSource, unnamed: Unnamed = lambda cells: None) -> Table:
-    """Open a table of the format that its name tells; what is neither .csv nor .jsonl nor .json is tab separated."""
+def read_table(path: DataSource, unnamed: Unnamed = lambda cells: None, patient: bool = False) -> Table:
+    """Open a table of the format that its name tells; what is neither .csv nor .jsonl nor .json is tab separated.
+
+    A row that cannot be used is an error, or with `patient` among the oddities.
+    """
+    oddities = Oddities(path, patient)
     if isinstance(path, Rows) or holds_objects(path):
-        return _object_table(path)
+        return _object_table(path, oddities)
     records = _comma_records(path) if ending(path) == ".csv" else _tab_records(path)
-    oddities = Oddities(path)
     top: list[Record] = []  # blank lines, and the first that is not
     while not top or not top[-1].cells:
         record = next(records, None)
@@ -159,20 +162,23 @@ def _rows(path: Path, columns: tuple[str, ...], records: Iterator[Record], oddit
 def _check_ragged(total: int, columns: tuple[str, ...], oddities: Oddities, separator: str) -> None:
     ragged = oddities.count(RAGGED)
     if ragged == total or ragged > max(RAGGED_COUNT, RAGGED_SHARE * total):
-        raise HeedfulError(
+        error = HeedfulError(
             f"{ragged:,} of {total:,} rows do not have the {len(columns)} columns of the header",
             where=oddities.first(RAGGED),
             remedy=f"is this really {separator} separated? .tsv: tabs, no quoting; .csv: commas and quotes; or .jsonl",
         )
+        if ragged == total:
+            raise error
+        oddities.refuse(error)
 
 
-def _object_table(path: DataSource) -> Table:
-    objects = read_objects(path)
+def _object_table(path: DataSource, oddities: Oddities) -> Table:
+    objects = read_objects(path, oddities.refuse)
     first = next(objects, None)
     if first is None:
-        raise _empty(path)
+        raise oddities.bad[0] if oddities.bad else _empty(path)
     rows = (Row(where, cells) for where, cells in chain([first], objects))
-    return Table(path, tuple(first[1]), rows, Oddities(path))
+    return Table(path, tuple(first[1]), rows, oddities)
 
 
 def _empty(path: DataSource) -> HeedfulError:

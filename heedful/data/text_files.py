@@ -49,7 +49,7 @@ def table_texts(path: Path, column: str | None) -> Iterator[str]:
     """The texts of a table, after it was gone through once to see that no row is broken."""
     refuse_ragged(path)
     table = read_table(path)
-    name = _column(table, column)
+    name = text_column(table, column)
     return (text_under(name, row) for row in table.rows)
 
 
@@ -71,7 +71,8 @@ def refuse_ragged(path: Path) -> None:
         raise HeedfulError(what, where=table.oddities.first(RAGGED), remedy="fix them: each is to get a result")
 
 
-def _column(table: Table, asked: str | None) -> str:
+def text_column(table: Table, asked: str | None) -> str:
+    """The column of the texts: the one asked for, or found by the header."""
     found = find_columns(table, Columns(text=asked), labelled=False).text
     assert found is not None
     return found

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import torch
 
-from heedful.checkpoints.ctranslate2_export import ctranslate2_module, ctranslate2_vocabulary, export_ctranslate2
 from heedful.checkpoints.translation_folder import TranslationFolder
 from heedful.decoding import Beam, Hypothesis, Sampling, score_of
 from heedful.errors import HeedfulError
+from heedful.export.ctranslate2_folder import ctranslate2_module, ctranslate2_vocabulary, export_ctranslate2
 from heedful.text.sides import Symbols
 
 
@@ -42,7 +42,7 @@ class Ctranslate2Engine:
     ) -> list[list[Hypothesis]]:
         """The best hypotheses of a beam; `longest` counts for the longest source of the batch."""
         if isinstance(how, Sampling):
-            raise HeedfulError("samples are drawn by heedful's own engine", remedy="leave --engine ctranslate2 out")
+            raise HeedfulError("samples are drawn by heedful's own engine", remedy="use heedful as the `engine`")
         results = self._translator.translate_batch(
             [[self._source[i] for i in ids[1:-1]] for ids in sources],
             beam_size=how.size,

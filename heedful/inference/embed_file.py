@@ -76,7 +76,7 @@ def embed_file(
         raise HeedfulError(
             f"{target.done['truncated']} texts of the unfinished output were too long and were cut",
             where=target.partial,
-            remedy="go on with --truncate warn, or start over with --restart",
+            remedy="go on with warn for `truncate`, or start over with `restart`",
         )
     done, blank = _skip_done(source, target, digest)
     progress = EmbedProgress(resumed=done, texts=done, truncated=target.done.get("truncated", 0), blank=blank)
@@ -157,7 +157,7 @@ def _there_already(source: Iterator[str], target: VectorFile) -> EmbedProgress:
 
 
 def _in_the_way(what: str, target: VectorFile) -> HeedfulError:
-    remedy = "name another file, or replace it with --overwrite"
+    remedy = "name another file, or replace it with `overwrite`"
     return HeedfulError(f"{what} is there already", where=target.path, remedy=remedy)
 
 
@@ -172,7 +172,7 @@ def _skip_done(source: Iterator[str], target: VectorFile, digest: blake2b) -> tu
         raise HeedfulError(
             "the input is not the one of the unfinished output",
             where=target.partial,
-            remedy="give the same input, or start over with --restart",
+            remedy="give the same input, or start over with `restart`",
         )
     return done, blank
 
@@ -187,5 +187,5 @@ def _refuse_truncation(chunk: Chunk, first: int, limit: int) -> None:
             raise HeedfulError(
                 f"text {number} is longer than {limit} tokens",
                 where=f"text {number}: {chunk.texts[number - first - 1][:60]!r} …",
-                remedy="shorten it, raise --max-length, or allow cutting with --truncate warn",
+                remedy="shorten it, raise `max_length`, or allow cutting with warn for `truncate`",
             )

@@ -49,7 +49,7 @@ def model_path(folder: str | Path) -> Path:
     if (path / "config.json").exists() or not any((path / name).exists() for name in RUN_FILES):
         return path
     if not (path / "model").is_dir():
-        remedy = "finish it with --resume"
+        remedy = "resume it, so that it finishes"
         raise HeedfulError("this run has not written its model yet", where=path, remedy=remedy)
     return path / "model"
 

@@ -94,7 +94,7 @@ def _best_threads() -> str:
 
 
 def _bfloat16() -> str:
-    return f"{speed_told(bfloat16_speed())}; --precision auto is {resolved_precision('auto', own_device())}"
+    return f"{speed_told(bfloat16_speed())}; precision auto is {resolved_precision('auto', own_device())}"
 
 
 def _thread_counts(most: int) -> list[int]:

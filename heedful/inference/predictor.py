@@ -19,6 +19,7 @@ from heedful.config import from_mapping
 from heedful.data.labelled.dataset import Columns, Dataset, TextRow
 from heedful.data.tables import RAGGED, ending
 from heedful.errors import HeedfulError
+from heedful.inference.onnx_engine import OnnxHead, onnx_file
 from heedful.inference.workers import worker_pool
 from heedful.models.encoder import Encoder, encoder_of
 from heedful.nn.packed_linear import can_pack
@@ -65,7 +66,10 @@ class Predictor:
         told = {known.name: settings[known.name] for known in fields(TrainingData) if known.name in settings}
         self.trained_on = from_mapping(TrainingData, told, file)
         folder.check_room(f"max_length {self.task.max_length} is", self.task.max_length, where=file)
-        self.model: nn.Module = load_for_task(folder, self.task.model, seed=0, complete=True).to(device).eval()
+        if exported := onnx_file(folder.weights):
+            self.model: nn.Module = OnnxHead(exported)
+            return
+        self.model = load_for_task(folder, self.task.model, seed=0, complete=True).to(device).eval()
         if encoder is not None:
             self.model.encoder = encoder
         elif device == "cpu" and can_pack():
@@ -80,7 +84,7 @@ class Predictor:
 
     def stream(self, examples: Sequence[Any]) -> Iterator[list[Prediction]]:
         """The predictions for examples, a chunk at a time."""
-        self._check_pairs(examples)
+        self.check_pairs(examples)
         with worker_pool() as pool:
             for start in range(0, len(examples), EXAMPLES_PER_CHUNK):
                 chunk = examples[start : start + EXAMPLES_PER_CHUNK]
@@ -114,7 +118,8 @@ class Predictor:
             return asked
         return Columns(*(getattr(asked, one.name) or getattr(own, one.name) for one in fields(Columns)))
 
-    def _check_pairs(self, examples: Sequence[Any]) -> None:
+    def check_pairs(self, examples: Sequence[Any]) -> None:
+        """Refuse pairs where the model was trained on single texts, and the other way round."""
         pairs = self.trained_on.pairs
         if pairs is None:
             return

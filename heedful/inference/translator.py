@@ -150,7 +150,7 @@ class Translator:
 
         Samples depend on the seed and on all texts. `advance` is told of every so many that are done.
         """
-        asked = _Asked(how, self._checked(max_length), seed)
+        asked = _Asked(how, self.check_length(max_length), seed)
         source, before = iter(texts), 0
         while chunk := list(islice(source, at_once)):
             yield from self._translated(chunk, asked, before, advance)
@@ -168,8 +168,7 @@ class Translator:
         found: dict[int, list[Translation]] = {}
 
         def compute(numbers: list[int]) -> list[list[Hypothesis]]:
-            given = [sources[number] for number in numbers]
-            return self._decode(given, self._longest(given, asked), asked.how, self._chance(asked, before + numbers[0]))
+            return self._hypotheses([sources[number] for number in numbers], asked, before + numbers[0])
 
         for numbers, decoded in zip(batches, _results(compute, batches), strict=True):
             for number, hypotheses in zip(numbers, decoded, strict=True):
@@ -180,6 +179,17 @@ class Translator:
             Translated(text, found.get(number, [NOTHING]), was_truncated(encoding))
             for number, (text, encoding) in enumerate(zip(texts, encodings, strict=True))
         ]
+
+    def decode(
+        self, sources: Sequence[Sequence[int]], how: Beam = BEAM, max_length: int | None = None
+    ) -> list[list[Translation]]:
+        """The translations of texts that are ids already, in one batch."""
+        found = self._hypotheses(sources, _Asked(how, self.check_length(max_length), seed=0), 0)
+        return [[self._translation(one) for one in hypotheses] for hypotheses in found]
+
+    def _hypotheses(self, sources: Sequence[Sequence[int]], asked: _Asked, number: int) -> list[list[Hypothesis]]:
+        """One batch, the first of which has this number."""
+        return self._decode(sources, self._longest(sources, asked), asked.how, self._chance(asked, number))
 
     def _longest(self, sources: Sequence[Sequence[int]], asked: _Asked) -> list[int]:
         if asked.max_length is not None:
@@ -198,7 +208,8 @@ class Translator:
     def _chance(self, asked: _Asked, number: int) -> torch.Generator:
         return torch.Generator(self.device).manual_seed(int(hashed(asked.seed, number)[0]) >> 1)
 
-    def _checked(self, max_length: int | None) -> int | None:
+    def check_length(self, max_length: int | None) -> int | None:
+        """The greatest length of a translation; one that the model cannot say is refused."""
         most = self.folder.max_length
         if max_length is not None and not 1 <= max_length <= most:
             what = f"translations of at most {max_length} tokens"

@@ -150,7 +150,7 @@ class VectorFile:
             raise HeedfulError(
                 "an unfinished output of other settings, another model or another input is in the way",
                 where=self.partial,
-                remedy="finish it with the settings it was started with, or start over with --restart",
+                remedy="finish it with the settings it was started with, or start over with `restart`",
             )
         whole = _size(self.partial) >= found["bytes"] and _size(self.partial_lengths) >= 8 * found["texts"]
         return found if whole else {}

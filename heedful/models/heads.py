@@ -73,6 +73,18 @@ class SequenceClassifier(Head):
         return self.classifier(self.dropout(x))  # type: ignore[no-any-return]
 
 
+class SentenceEncoder(Head):
+    """An encoder and what it is pooled by, nothing else: sentence vectors."""
+
+    def __init__(self, encoder: Encoder, pooling: Pooling = "mean") -> None:
+        super().__init__(encoder.without_pooler())
+        self.pooling = pooling
+
+    def forward(self, selection: Selection) -> Tensor:
+        """A selection of the summary rows of R sequences -> (R, D)."""
+        return states(self.encoder, selection, (), pooling=self.pooling)
+
+
 class Tagger(Head):
     """A label a word: dropout, perhaps a BiLSTM over the words of each sequence, a linear layer, perhaps a CRF.
 

@@ -6,7 +6,7 @@ looks at all of a text, the others only at a window around each token.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from heedful.errors import HeedfulError
-from heedful.models.bert_layers import ForMaskedLm, check_heads
+from heedful.models.bert_layers import BertStack, ForMaskedLm, TokenEmbeddings, check_heads
 from heedful.models.encoder import Encoder, EncoderConfig
 from heedful.nn.activations import activation, check_activation
 from heedful.nn.attention import MultiHeadSelfAttention, Places
@@ -23,7 +23,7 @@ from heedful.nn.dropout import Dropout
 from heedful.nn.packed_linear import PackedLinear
 from heedful.nn.pooling import pool
 from heedful.nn.positions import Rotation, window
-from heedful.schema import Batch, Encoded, Selection
+from heedful.schema import Batch, Selection
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class ModernBertConfig(EncoderConfig):
         return ModernBert(self)
 
 
-class ModernBertEmbeddings(nn.Module):
+class ModernBertEmbeddings(TokenEmbeddings):
     """token, then LayerNorm and dropout."""
 
     def __init__(self, config: ModernBertConfig) -> None:
@@ -144,12 +144,23 @@ class ModernBertLayer(nn.Module):
         self.dropout = Dropout(config.mlp_dropout)
         self.down = nn.Linear(config.intermediate_size, width, bias=config.mlp_bias)
 
-    def forward(self, x: Tensor, batch: Batch, rows: Tensor | None, places: Sequence[Places]) -> Tensor:
+    def forward(
+        self, x: Tensor, batch: Batch, rows: Tensor | None = None, places: Sequence[Places] | None = None
+    ) -> Tensor:
         """(N, D) -> (N, D); with `rows` (M,), only the output of these flat rows, (M, D)."""
         attended = self.attention(self.attention_norm(x), batch.groups, rows, places)
         x = (x if rows is None else x[rows]) + self.attention_dropout(attended)
         value, gate = self.up(self.inner_norm(x)).chunk(2, dim=-1)
         return x + self.down(self.dropout(self.activation(value) * gate))  # type: ignore[no-any-return]
+
+    def weights(self, x: Tensor, batch: Batch, places: Sequence[Places] | None = None) -> tuple[Tensor, ...]:
+        """The attention map of every sequence, (H, T, T) each."""
+        return self.attention.weights(self.attention_norm(x), batch.groups, places)
+
+    def pack(self) -> None:
+        """Make this layer faster on a CPU, for inference only."""
+        for owner, name in ((self.attention, "qkv"), (self.attention, "out"), (self, "up"), (self, "down")):
+            setattr(owner, name, PackedLinear(getattr(owner, name)))
 
 
 class PredictionHead(nn.Module):
@@ -166,52 +177,28 @@ class PredictionHead(nn.Module):
         return self.norm(self.activation(self.dense(states)))  # type: ignore[no-any-return]
 
 
-class ModernBert(Encoder):
-    """The encoder, which ignores memory: every batch stands for itself."""
+class ModernBert(BertStack):
+    """The encoder, whose pooler is the head before all heads."""
 
     pools_tokens: ClassVar[bool] = True
 
     def __init__(self, config: ModernBertConfig) -> None:
-        super().__init__()
-        self.config: ModernBertConfig = config
+        Encoder.__init__(self)
+        self.config = config
+        self.shape = config
         self.embeddings = ModernBertEmbeddings(config)
         self.layers = nn.ModuleList(ModernBertLayer(config, first=i == 0) for i in range(config.num_hidden_layers))
         self.norm = config.norm()
-        self.pooler: PredictionHead | None = PredictionHead(config)
+        self.pooler = PredictionHead(config)
+        self.pooled = nn.Identity()
 
-    def forward(
-        self,
-        batch: Batch,
-        hidden: Collection[int] = (-1,),
-        attention: Collection[int] = (),
-        memory: tuple[Tensor, ...] | None = None,
-    ) -> Encoded:
-        """The states and maps asked for; those of the last layer are after the norm that ends the stack."""
-        wanted, maps = self.asked_layers(hidden, attention)
-        states: dict[int, Tensor] = {}
-        weights: dict[int, tuple[Tensor, ...]] = {}
-        x, places = self.embeddings(batch), self.places(batch)
-        if 0 in wanted:
-            states[0] = x
-        for number, layer in enumerate(self.layers[: max(wanted | maps, default=0)], start=1):
-            assert isinstance(layer, ModernBertLayer)
-            if number in maps:
-                weights[number] = layer.attention.weights(layer.attention_norm(x), batch.groups, places[number - 1])
-            x = layer(x, batch, None, places[number - 1])
-            if number in wanted:
-                states[number] = self.norm(x) if number == len(self.layers) else x
-        return Encoded(states, weights)
+    def ended(self, x: Tensor) -> Tensor:
+        """The norm that ends a stack of pre-norm layers."""
+        return self.norm(x)  # type: ignore[no-any-return]
 
-    def states_at(self, batch: Batch, rows: Tensor) -> Tensor:
-        """The last layer's states at some flat rows only, (M, D)."""
-        x, places = self.embeddings(batch), self.places(batch)
-        for layer, place in zip(self.layers[:-1], places, strict=False):
-            x = layer(x, batch, None, place)
-        return self.norm(self.layers[-1](x, batch, rows, places[-1]))  # type: ignore[no-any-return]
-
-    def places(self, batch: Batch) -> list[list[Places]]:
-        """What positions mean to the attention of each layer, for each group."""
-        config, like = self.config, self.embeddings.token.weight
+    def places(self, batch: Batch) -> Sequence[Sequence[Places] | None]:
+        """Rotations, and windows for layers that look nearby."""
+        config, like = self.shape, self.embeddings.token.weight
         head, reach = config.hidden_size // config.num_attention_heads, config.local_attention // 2
         everywhere, nearby = [], []
         for length in (group.length for group in batch.groups):
@@ -220,34 +207,11 @@ class ModernBert(Encoder):
             nearby.append(Places(seen, Rotation.of(length, head, config.local_rope_theta).to(like)))
         return [nearby if config.is_local(layer) else everywhere for layer in range(config.layers)]
 
-    @property
-    def token_matrix(self) -> Tensor:
-        """(V, D)."""
-        return self.embeddings.token.weight
-
     def summaries(self, selection: Selection) -> Tensor:
         """The first state of each text, or the mean of all of them."""
-        if self.config.classifier_pooling == "cls":
+        if self.shape.classifier_pooling == "cls":
             return super().summaries(selection)
         return pool(self(selection.batch).last, selection.batch.lengths, "mean")
-
-    def pool(self, summary: Tensor) -> Tensor:
-        """Through the head, (M, D) -> (M, D)."""
-        if self.pooler is None:
-            raise HeedfulError("this model has no head", remedy="use a folder whose weights hold one")
-        return self.pooler(summary)  # type: ignore[no-any-return]
-
-    def without_pooler(self) -> ModernBert:
-        """Without the head."""
-        self.pooler = None
-        return self
-
-    def pack(self) -> None:
-        """Make this encoder faster on a CPU, for inference only: it can no longer be trained, saved or moved."""
-        for layer in self.layers:
-            assert isinstance(layer, ModernBertLayer)
-            for owner, name in ((layer.attention, "qkv"), (layer.attention, "out"), (layer, "up"), (layer, "down")):
-                setattr(owner, name, PackedLinear(getattr(owner, name)))
 
 
 class ModernBertMlm(nn.Module):

@@ -179,6 +179,7 @@ class Transformer(nn.Module):
         view = View(Layout(sentences, hypotheses, None), None if seen is None else seen[:, None])
         slots, ids = state.filled + hypotheses, tokens.flatten()
         embedded = self.target(ids, torch.full_like(ids, state.time))
+        assert state.memory is not None
         states = self.decoder(embedded, view, state.memory, [pair.first(slots) for pair in state.past])
         return self.logits(states).view(sentences, hypotheses, -1), state.after(seen, hypotheses)
 

@@ -18,7 +18,7 @@ class TransformerState:
     moved: it is only noted which slots the ancestors of each one have filled.
     """
 
-    memory: Memory
+    memory: Memory | None  # of a source, where there is one
     past: tuple[KeyValues, ...]  # of each layer, (B, H, slots, d); steps write into it
     visible: Tensor | None = None  # (B, K, filled), True where an ancestor has been; None where all are ancestors
     filled: int = 0  # slots
@@ -47,7 +47,8 @@ class TransformerState:
         """Only these sentences (B',) go on."""
         visible = None if self.visible is None else self.visible.index_select(0, sentences)
         past = tuple(KeyValues(*(self._filled_only(x, sentences) for x in pair)) for pair in self.past)
-        return replace(self, memory=self.memory.only(sentences), past=past, visible=visible)
+        memory = None if self.memory is None else self.memory.only(sentences)
+        return replace(self, memory=memory, past=past, visible=visible)
 
     def _filled_only(self, cache: Tensor, sentences: Tensor) -> Tensor:
         """Some sentences of a cache: there is nothing to copy yet in slots of steps to come."""

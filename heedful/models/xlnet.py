@@ -33,7 +33,6 @@ from heedful.text.frame import SummaryRow
 class XlnetConfig(EncoderConfig):
     """The shape of an XLNet; the fields have Hugging Face's names, the defaults are XLNet-base."""
 
-    model_type: ClassVar[str] = "xlnet"
     summary: ClassVar[SummaryRow] = "last"
     max_length: ClassVar[None] = None  # no position runs out
 
@@ -49,6 +48,7 @@ class XlnetConfig(EncoderConfig):
     layer_norm_eps: float = 1e-12
     mem_len: int | None = None  # how many states of the text before are remembered; None for all that were given
     reuse_len: int | None = None  # of a text only so many are, from its beginning; None for all
+    model_type: str = "xlnet"
 
     def __post_init__(self) -> None:
         if self.d_model % self.n_head or self.d_model % 2:

@@ -106,10 +106,20 @@ class MultiHeadSelfAttention(nn.Module):
 
         `places` has an entry for each group, for models whose attention itself looks at positions.
         """
+        return self.over(self.qkv(x), groups, rows, places)
+
+    def over(
+        self,
+        qkv: Tensor,
+        groups: Sequence[Group],
+        rows: Tensor | None = None,
+        places: Sequence[Places] | None = None,
+    ) -> Tensor:
+        """The same from queries, keys and values that lie side by side, (N, 3 D)."""
         dropout = self.dropout if self.training else 0.0
         blocks = [
             _joined(mix(query, key, value, visible, dropout, self.causal))
-            for query, key, value, visible in self._heads_of(self.qkv(x), groups, places)
+            for query, key, value, visible in self._heads_of(qkv, groups, places)
         ]
         mixed = blocks[0] if len(blocks) == 1 else torch.cat(blocks)
         return self.out(mixed if rows is None else mixed[rows])  # type: ignore[no-any-return]
@@ -133,7 +143,15 @@ class MultiHeadSelfAttention(nn.Module):
             query, key, value = blocks.permute(2, 0, 3, 1, 4).unbind(0)
             if place.rotation is not None:
                 query, key = place.rotation(query), place.rotation(key)
-            yield query, key, value, place.visible
+            # What is padded stands on the right, where a causal look never goes.
+            yield query, key, value, None if self.causal else _both(place.visible, group.visible)
+
+
+def _both(visible: Tensor | None, real: Tensor | None) -> Tensor | None:
+    """What may be seen, and numbers to add to scores, where cells of a padded block are real too."""
+    if visible is None or real is None:
+        return real if visible is None else visible
+    return visible & real if visible.dtype == torch.bool else visible.masked_fill(~real, -math.inf)
 
 
 def _joined(mixed: Tensor) -> Tensor:

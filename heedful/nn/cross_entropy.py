@@ -13,6 +13,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 BYTES_AT_ONCE = 1 << 20
+# Of logits that are made together: enough rows for products at full speed.
+BYTES_OF_LOGITS = 1 << 25
 
 
 def summed_cross_entropy(logits: Tensor, labels: Tensor, smoothing: float = 0.0) -> Tensor:
@@ -56,3 +58,48 @@ def _to_gradient(rows: Tensor, right: Tensor, smoothing: float) -> Tensor:
     if rows is not given:
         given.copy_(rows)
     return (sums.log() + highest).sum() - aimed
+
+
+def projected_cross_entropy(states: Tensor, matrix: Tensor, labels: Tensor) -> Tensor:
+    """- Σ_m log softmax(states matrixᵀ)[y_m] of states (M, D), matrix (V, D) and labels (M,).
+
+    The logits of some rows at a time: they become the gradient in their own place, and that of states and matrix is
+    made at once, so that the logits of all rows are never in memory. The gradient can be taken once.
+    """
+    if states.requires_grad or matrix.requires_grad:
+        return _Projected.apply(states, matrix, labels)  # type: ignore[no-any-return, no-untyped-call]
+    parts = zip(_rows(states, matrix), _rows(labels, matrix), strict=True)
+    sums = [F.cross_entropy(F.linear(some, matrix).float(), right, reduction="sum") for some, right in parts]
+    return torch.stack(sums).sum()
+
+
+class _Projected(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, states: Tensor, matrix: Tensor, labels: Tensor) -> Tensor:
+        low = matrix.to(torch.get_autocast_dtype(states.device.type)) if _rounds(states) else matrix
+        of_states, of_matrix = torch.empty_like(states), torch.zeros_like(matrix)
+        losses = []
+        for some, right, target in zip(
+            _rows(states, matrix), _rows(labels, matrix), _rows(of_states, matrix), strict=True
+        ):
+            some = some.to(low.dtype)
+            logits = F.linear(some, low)
+            losses.append(_to_gradient(logits, right.unsqueeze(1), 0.0))
+            target.copy_(logits @ low)
+            of_matrix.addmm_(logits.T, some) if low is matrix else of_matrix.add_(logits.T @ some)
+        ctx.save_for_backward(of_states, of_matrix)
+        return torch.stack(losses).sum()
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None]:
+        of_states, of_matrix = ctx.saved_tensors
+        return of_states.mul_(gradient), of_matrix.mul_(gradient), None
+
+
+def _rows(tensor: Tensor, matrix: Tensor) -> tuple[Tensor, ...]:
+    """Parts of a tensor's rows whose logits over the matrix stay small."""
+    return torch.split(tensor, max(1, BYTES_OF_LOGITS // (matrix.element_size() * len(matrix))))
+
+
+def _rounds(states: Tensor) -> bool:
+    return torch.is_autocast_enabled(states.device.type)

@@ -17,16 +17,16 @@ def can_pack() -> bool:
 
 
 class PackedLinear(nn.Module):
-    """x Wᵀ + b, and GELU (erf form) of it if `gelu`, in one product over packed weights."""
+    """x Wᵀ + b, and GELU of it if `gelu`, whose `form` is none (erf) or tanh, in one product over packed weights."""
 
-    def __init__(self, linear: nn.Linear, gelu: bool = False) -> None:
+    def __init__(self, linear: nn.Linear, gelu: bool = False, form: str = "none") -> None:
         super().__init__()
-        self.activation = "gelu" if gelu else "none"
+        self.activation, self.form = "gelu" if gelu else "none", form
         # A plain attribute and not a buffer: the packed layout is opaque, it cannot be saved or moved.
         self.packed = torch.ops.mkldnn._reorder_linear_weight(linear.weight.detach())
         self.bias = None if linear.bias is None else linear.bias.detach()
 
     def forward(self, x: Tensor) -> Tensor:
         """(N, in) -> (N, out)."""
-        result: Tensor = torch.ops.mkldnn._linear_pointwise(x, self.packed, self.bias, self.activation, [], "none")
+        result: Tensor = torch.ops.mkldnn._linear_pointwise(x, self.packed, self.bias, self.activation, [], self.form)
         return result

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, TypeVar, get_args, get_type_hints
 
 from heedful.config import from_mapping, to_mapping
 from heedful.errors import HeedfulError
@@ -15,11 +15,14 @@ _SWITCH = {"true": True, "false": False}
 def overridden(config: C, values: Mapping[str, Any]) -> C:
     """The config with other values in the fields named; text becomes what the field holds."""
     kinds = get_type_hints(type(config))
-    typed = {name: _typed(name, value, kinds.get(name, str)) for name, value in values.items()}
-    return from_mapping(type(config), {**to_mapping(config), **typed}, "`set`")
+    fitting = {name: typed(name, value, kinds.get(name, str), "`set`") for name, value in values.items()}
+    return from_mapping(type(config), {**to_mapping(config), **fitting}, "`set`")
 
 
-def _typed(name: str, value: Any, kind: Any) -> Any:
+def typed(name: str, value: Any, kind: Any, where: str) -> Any:
+    """A text as the type that a field has, which may allow None as well; what is no text stays as it is."""
+    others = [one for one in get_args(kind) if one is not type(None)]
+    kind = others[0] if len(others) == 1 else kind
     if not isinstance(value, str):
         return value
     try:
@@ -28,4 +31,4 @@ def _typed(name: str, value: Any, kind: Any) -> Any:
         return kind(value) if kind in (int, float) else value
     except (ValueError, KeyError):
         remedy = f"give {name} a value of type {kind.__name__}"
-        raise HeedfulError(f"`set` {name}={value} is not understood", remedy=remedy) from None
+        raise HeedfulError(f"{where} {name}={value} is not understood", remedy=remedy) from None

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -20,6 +21,7 @@ from heedful.runs.judge import Judge
 from heedful.runs.pretraining.settings import PretrainingSettings
 from heedful.runs.score_file import write_scores
 from heedful.runs.settings import storable
+from heedful.runs.tensorboard import event_files
 from heedful.runs.translation.settings import TranslationSettings
 from heedful.training.contract import Objective, Source
 from heedful.training.distributed import own_device, restarted
@@ -67,6 +69,7 @@ class Stage:
     folder: RunFolder
     resume: bool = False
     on_event: OnEvent = lambda event: None
+    tensorboard: bool = False  # write event files into the folder
     signals: StopSignals | None = None  # None: nobody listens to signals, Ctrl-C comes as KeyboardInterrupt
 
     def note(self, text: str) -> None:
@@ -80,12 +83,25 @@ class Stage:
 
 
 @dataclass(frozen=True)
+class Trial:
+    """One of several runs that are compared, or the mean of several seeds."""
+
+    folder: Path
+    values: Mapping[str, Any]  # what is other about it, such as its seed
+    scores: Mapping[str, float]
+    spread: Mapping[str, float] = field(default_factory=dict)  # standard deviations, of several seeds
+    remark: str = ""
+
+
+@dataclass(frozen=True)
 class Run:
     """A run that has ended, and what it has left."""
 
     folder: Path
     outcome: Outcome
     scores: Mapping[str, float]  # of the weights it ended with, on dev or held-out data
+    trials: Sequence[Trial] = ()  # where several runs were compared: all of them, in order
+    kept: Path | None = None  # and the folder of the one whose model was kept
 
     @property
     def model(self) -> Path:
@@ -100,7 +116,7 @@ class Run:
     @property
     def metrics(self) -> list[dict[str, Any]]:
         """The rows of metrics.jsonl."""
-        lines = RunFolder(self.folder).metrics.read_text(encoding="utf-8").splitlines()
+        lines = RunFolder(self.kept or self.folder).metrics.read_text(encoding="utf-8").splitlines()
         return [json.loads(line) for line in lines]
 
     def load(self, device: str | None = None) -> Embedder | Translator:
@@ -112,7 +128,7 @@ def carry_out(prepare: Callable[[S, Stage], Ready], settings: S, stage: Stage) -
     """Train what `prepare` makes ready of the settings, from reading the data to the report."""
     stage.folder.check_resumable(stage.resume or restarted())
     stage.folder.settings = storable(settings)
-    with denormals_as_zero():
+    with denormals_as_zero(), _listening(stage) as stage:
         _warn_if_busy(stage)
         ready = prepare(_with_precision(settings, stage), stage)
         judge, training, folder = ready.judge, ready.plan.training, stage.folder
@@ -133,6 +149,21 @@ def carry_out(prepare: Callable[[S, Stage], Ready], settings: S, stage: Stage) -
         report = write_report(folder.path)
         stage.tell(Ended(outcome, trainer.clock.wall, report, folder.model, tuple(filter(None, remarks))))
     return Run(folder.path, outcome, scores)
+
+
+@contextmanager
+def _listening(stage: Stage) -> Iterator[Stage]:
+    """The stage with all who listen to it, event files included."""
+    if not (stage.tensorboard and first_process()):
+        yield stage
+        return
+    with event_files(stage.folder.path) as files:
+
+        def hear(event: Event) -> None:
+            files.hear(event)
+            stage.on_event(event)
+
+        yield replace(stage, on_event=hear)
 
 
 def first_process() -> bool:

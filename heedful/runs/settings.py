@@ -11,6 +11,7 @@ import dataclasses
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass
+from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from heedful.config import from_mapping
@@ -19,6 +20,8 @@ from heedful.text.rows import Rows
 
 S = TypeVar("S")
 Precision = Literal["auto", "float32", "bfloat16"]
+# Where something is; settings keep it as a text.
+Place = str | Path
 _TOLD = "told"
 
 
@@ -31,6 +34,7 @@ class Told:
     least: float | None = None
     above: float | None = None  # the values lie above it, as
     below: float | None = None
+    most: float | None = None
     place: Literal["file", "folder", "any"] | None = None  # of what it is the path
     flags: tuple[str, ...] = ()  # the command line's names of it, if they are not the field's own
     metavar: str | None = None
@@ -61,7 +65,9 @@ def check_bounds(settings: Any) -> None:
             continue
         low = known.least is not None and not value >= known.least
         low = low or (known.above is not None and not value > known.above)
-        if low or (known.below is not None and not value < known.below):
+        high = known.below is not None and not value < known.below
+        high = high or (known.most is not None and not value <= known.most)
+        if low or high:
             what = f"`{field.name}` is {value}"
             raise HeedfulError(what, remedy=f"use a number {bounds(known)}")
 
@@ -72,19 +78,24 @@ def bounds(known: Told) -> str:
         *([f"of at least {known.least:g}"] if known.least is not None else []),
         *([f"above {known.above:g}"] if known.above is not None else []),
         *([f"below {known.below:g}"] if known.below is not None else []),
+        *([f"of at most {known.most:g}"] if known.most is not None else []),
     ]
     return " and ".join(parts)
 
 
 def settings_from(kind: type[S], values: Mapping[str, Any], where: object = None) -> S:
     """The settings that these values say; an unknown name is refused with the nearest one, a wrong type by its name."""
-    fields = dataclasses.fields(kind)  # type: ignore[arg-type]
-    former = {told_of(field).formerly: field.name for field in fields}
-    values = {former.get(name, name): value for name, value in values.items()}
-    for field in fields:
+    values = under_present_names(kind, values)
+    for field in dataclasses.fields(kind):  # type: ignore[arg-type]
         if field.name not in values and field.default is MISSING and field.default_factory is MISSING:
             raise HeedfulError(f"`{field.name}` is missing", where=where, remedy="say what it is")
     return from_mapping(kind, {name: _plain(value) for name, value in values.items()}, where)
+
+
+def under_present_names(kind: type[Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values with those that were called otherwise in the last version under their names of today."""
+    former = {told_of(field).formerly: field.name for field in dataclasses.fields(kind)}
+    return {former.get(name, name): value for name, value in values.items()}
 
 
 def named_arguments(kind: type[Any], positional: tuple[Any, ...], call: str) -> dict[str, Any]:
@@ -137,6 +148,8 @@ def storable(settings: Any) -> dict[str, Any]:
 
 
 def _in_words(value: Any) -> Any:
-    if isinstance(value, tuple):
+    if isinstance(value, tuple | list):
         return [_in_words(one) for one in value]
-    return str(value) if isinstance(value, Rows) else value
+    if isinstance(value, Mapping):
+        return {name: _in_words(one) for name, one in value.items()}
+    return str(value) if isinstance(value, Rows | Path) else value

@@ -50,7 +50,7 @@ class Classify(TextTask):
             raise HeedfulError(
                 f"{len(labels):,} different labels in {len(examples):,} rows, of which most occur once",
                 where=examples[0].where,
-                remedy="name the column of the labels with --label; for numbers there is `regress`",
+                remedy="name the column of the labels with `label`; for numbers there is `regress`",
             )
         task = cls(labels=tuple(labels), **fields)
         return replace(task, weights=_balanced(labels, examples)) if task.balance else task

@@ -10,12 +10,17 @@ from typing import Any
 
 from heedful.checkpoints.family import Family
 from heedful.errors import HeedfulError
+from heedful.tasks.causal_objective import CausalObjective, LaneObjective
 from heedful.tasks.masked_objective import MaskedObjective
+from heedful.tasks.permutation import PermutationObjective
 from heedful.tasks.pretraining_objective import PretrainingObjective
 
 MLM = MaskedObjective()
+CAUSAL = CausalObjective()
+BPTT = LaneObjective()
+PERMUTATION = PermutationObjective()
 
-_known: dict[str, PretrainingObjective] = {objective.name: objective for objective in (MLM,)}
+_known: dict[str, PretrainingObjective] = {objective.name: objective for objective in (MLM, CAUSAL, BPTT, PERMUTATION)}
 
 
 def register_objective(objective: PretrainingObjective) -> None:

@@ -58,8 +58,8 @@ class Tag(Task[TaggedWords]):
 
     @classmethod
     def read(cls, path: DataSource, columns: Columns, labelled: bool = True) -> Dataset[TaggedWords]:
-        """Sentences of a CoNLL or JSON-lines file; it has no columns to choose."""
-        return read_tagged(path, labelled)
+        """Sentences of a CoNLL or JSON-lines file; without tags, also the texts in a column of a table."""
+        return read_tagged(path, labelled, columns)
 
     @classmethod
     def example(cls, given: Any) -> TaggedWords:
@@ -251,8 +251,7 @@ class Tag(Task[TaggedWords]):
 
 
 def _crf_of(model: nn.Module) -> Crf | None:
-    assert isinstance(model, Tagger)
-    return model.crf
+    return model.crf if isinstance(model, Tagger) else None  # an exported tagger has none
 
 
 def _is_iob(tag: str) -> bool:

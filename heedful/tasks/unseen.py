@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
-from heedful.data.labelled.dataset import Remark
-from heedful.data.oddities import PLACES
+from heedful.data.labelled.dataset import PLACES, Remark
 from heedful.errors import HeedfulError
 from heedful.tasks.label_metrics import confusion
 from heedful.tasks.task import Detail

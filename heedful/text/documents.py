@@ -7,35 +7,38 @@ A document is what stands between blank lines of a plain text, or one object of 
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import sys
 import warnings
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from heedful.errors import HeedfulError, TextWarning
-from heedful.text.rows import DataSource, Rows
+from heedful.text.encodings import SAMPLE, UTF8, binary_kind, current_encoding, likely_encoding, not_utf8
+from heedful.text.rows import DataSource, Rows, raised
 from heedful.text.table_look import noticing_tables
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+FEWEST = 256  # bytes that show what a file is which happens to be UTF-8
 
 
 def read_lines(path: str | Path) -> Iterator[str]:
     """The lines of a text file without their line ends, one at a time; a byte order mark at the start is dropped.
 
-    Zero bytes, which no text has, are let through and warned of.
+    They are UTF-8 unless `reading_as` says otherwise. A few zero bytes, which no text has, are let through and warned
+    of.
     """
     zeros, first = 0, 0
-    with _open(path) as stream:
-        for number, raw in enumerate(stream, start=1):
-            if number == 1:
-                raw = raw.removeprefix(BYTE_ORDER_MARK)
-            if b"\0" in raw:
-                zeros, first = zeros + raw.count(b"\0"), first or number
-            yield _decode(raw, path, number)
+    for number, line in enumerate(_decoded_lines(path), start=1):
+        if "\0" in line:
+            if not first:
+                _refuse_binary(path, line)
+            zeros, first = zeros + line.count("\0"), first or number
+        yield line
     if zeros:
         remark = f"{zeros:,} zero bytes (NUL) in {_name(path)}, the first in line {first}: is this really text?"
         warnings.warn(remark, TextWarning, stacklevel=2)
@@ -43,7 +46,7 @@ def read_lines(path: str | Path) -> Iterator[str]:
 
 def has_byte_order_mark(path: str | DataSource) -> bool:
     """Whether a file begins with the mark that `read_lines` drops; of a pipe nobody can say without reading it."""
-    if isinstance(path, Rows) or not Path(path).is_file():
+    if isinstance(path, Rows) or not Path(path).is_file() or current_encoding() != UTF8:
         return False
     with _open(path) as stream:
         return stream.read(len(BYTE_ORDER_MARK)) == BYTE_ORDER_MARK
@@ -74,22 +77,30 @@ def count_texts(path: str | Path) -> int:
     """How many texts `read_texts` will give; the file is read once, but not parsed."""
     if is_json_lines(path):
         return sum(1 for line in read_lines(path) if line.strip())
+    if current_encoding() != UTF8:
+        return sum(1 for _ in read_lines(path))
     with _open(path) as stream:
         return sum(1 for _ in stream)
 
 
-def read_objects(path: str | DataSource) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The objects of a JSON-lines file, each after its place as file:line; blank lines are passed over."""
+def read_objects(
+    path: str | DataSource, on_bad: Callable[[HeedfulError], object] = raised
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The objects of a JSON-lines file, each after its place as file:line; blank lines are passed over.
+
+    `on_bad` hears of a line that holds none, and the next ones follow if it does not raise.
+    """
     if isinstance(path, Rows):
-        yield from path.objects()
+        yield from path.objects(on_bad)
         return
     for number, line in enumerate(read_lines(path), start=1):
         if line.strip():
-            where, row = f"{_name(path)}:{number}", parse_json(line, path, number)
-            if not isinstance(row, dict):
-                what = f"no object in this line (it has: {type(row).__name__})"
-                raise HeedfulError(what, where=where, remedy="put one JSON object on each line")
-            yield where, row
+            try:
+                row = _object(line, path, number)
+            except HeedfulError as error:
+                on_bad(error)
+                continue
+            yield f"{_name(path)}:{number}", row
 
 
 def parse_json(text: str, path: str | Path, line: int = 1) -> Any:
@@ -134,8 +145,16 @@ def _json_texts(path: str | Path, field: str) -> Iterator[str]:
     for where, row in read_objects(path):
         if not isinstance(row.get(field), str):
             what = f"no text under {field!r} in this line (it has: {', '.join(row)})"
-            raise HeedfulError(what, where=where, remedy="name the field with --field")
+            raise HeedfulError(what, where=where, remedy="name the field with `text`")
         yield row[field]
+
+
+def _object(line: str, path: str | Path, number: int) -> dict[str, Any]:
+    row = parse_json(line, path, number)
+    if not isinstance(row, dict):
+        what = f"no object in this line (it has: {type(row).__name__})"
+        raise HeedfulError(what, where=f"{_name(path)}:{number}", remedy="put one JSON object on each line")
+    return row
 
 
 def _is_whole(text: str) -> bool:
@@ -146,13 +165,54 @@ def _is_whole(text: str) -> bool:
     return True
 
 
+def _decoded_lines(path: str | Path) -> Iterator[str]:
+    encoding = current_encoding()
+    with _open(path) as stream:
+        if encoding == UTF8:
+            for number, raw in enumerate(stream, start=1):
+                yield _decode(raw.removeprefix(BYTE_ORDER_MARK) if number == 1 else raw, path, number)
+            return
+        # Here a line does not end where a byte says so. Only "\n" ends one, whatever else Python takes for an end.
+        lines, number = io.TextIOWrapper(stream, encoding, newline="\n"), 0
+        try:
+            for number, line in enumerate(lines, start=1):
+                yield _without_end(line).removeprefix("\ufeff" if number == 1 else "")
+        except UnicodeError as error:
+            what, where = f"not {encoding}: {getattr(error, 'reason', error)}", f"{_name(path)}: after line {number:,}"
+            raise HeedfulError(what, where=where, remedy="name another encoding, or none for UTF-8") from None
+        finally:
+            lines.detach()  # or it would close standard input
+
+
 def _decode(raw: bytes, path: str | Path, number: int) -> str:
     try:
-        return raw.decode("utf-8").removesuffix("\n").removesuffix("\r")
+        return _without_end(raw.decode(UTF8))
     except UnicodeDecodeError as error:
         what = f"not UTF-8: byte 0x{raw[error.start]:02x} at column {error.start + 1}"
-        remedy = "convert the file to UTF-8 (iconv does it)"
-        raise HeedfulError(what, where=f"{_name(path)}:{number}", remedy=remedy) from None
+        raise not_utf8(what, _sample(path) or raw, f"{_name(path)}:{number}") from None
+
+
+def _without_end(line: str) -> str:
+    return line.removesuffix("\n").removesuffix("\r")
+
+
+def _refuse_binary(path: str | Path, line: str) -> None:
+    """Refuse what only happens to be UTF-8: a binary file, or text in which every other byte is zero."""
+    sample = _sample(path) or line.encode()
+    if (
+        current_encoding() == UTF8
+        and len(sample) >= FEWEST
+        and (binary_kind(sample) or (likely_encoding(sample) or "").startswith("utf-"))
+    ):
+        raise not_utf8("not UTF-8: full of zero bytes", sample, _name(path))
+
+
+def _sample(path: str | Path) -> bytes:
+    """The first bytes of a file; none of what can be read only once."""
+    if not Path(path).is_file():
+        return b""
+    with _open(path) as stream:
+        return stream.read(SAMPLE)
 
 
 def _name(path: str | Path) -> str:

@@ -9,13 +9,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from heedful.errors import HeedfulError
 
 NAME = "rows in memory"
+
+
+def raised(error: HeedfulError) -> None:
+    """Raise an error: what is done about it where nothing else is said."""
+    raise error
 
 
 class Rows:
@@ -36,13 +41,14 @@ class Rows:
         by_length = {len(layout): layout for layout in layouts}
         return Rows([self._named(row, place, by_length) for place, row in enumerate(self._rows, start=1)])
 
-    def objects(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Each row after its place."""
+    def objects(self, on_bad: Callable[[HeedfulError], object] = raised) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Each row after its place; `on_bad` hears of what is none."""
         for place, row in enumerate(self._rows, start=1):
-            if not isinstance(row, dict):
-                what = f"a row of type {type(row).__name__}"
-                raise HeedfulError(what, where=f"{NAME}:{place}", remedy="give mappings, such as {'text': '…'}")
-            yield f"{NAME}:{place}", row
+            if isinstance(row, dict):
+                yield f"{NAME}:{place}", row
+                continue
+            what = f"a row of type {type(row).__name__}"
+            on_bad(HeedfulError(what, where=f"{NAME}:{place}", remedy="give mappings, such as {'text': '…'}"))
 
     def __str__(self) -> str:
         told = json.dumps(self._rows, ensure_ascii=True, sort_keys=True, default=repr).encode()

@@ -11,7 +11,7 @@ import tokenizers
 from tokenizers import decoders, normalizers, pre_tokenizers, processors
 
 from heedful.atomic import atomic_file
-from heedful.errors import HeedfulError
+from heedful.errors import HeedfulError, no_such_model
 from heedful.json_files import read_json
 from heedful.text.bert_pipeline import SPECIAL_TOKENS, wordpiece_tokenizer
 
@@ -26,7 +26,10 @@ OTHER_NAMES: Mapping[str, tuple[str, ...]] = {
     "mask": ("<mask>",),
 }
 FILES = ("tokenizer.json", "vocab.txt", "vocab.json")
-_TOKEN_KEYS = {f"{role}_token" for role in SPECIAL_TOKENS}
+# What tokenizers of models that read from left to right have besides.
+_ENDS = ("bos", "eos")
+END_OF_TEXT = "<|endoftext|>"
+_TOKEN_KEYS = {f"{role}_token" for role in (*SPECIAL_TOKENS, *_ENDS)}
 _SWITCHES = ("do_lower_case", "strip_accents", "tokenize_chinese_chars")
 _REMEDY = "give a folder or file written by `heedful tokenizer train`, Hugging Face or Google"
 
@@ -45,6 +48,9 @@ def read(path: Path, lowercase: bool | None) -> tuple[tokenizers.Tokenizer, dict
     else:
         special_tokens = {role: settings.get(f"{role}_token", usual) for role, usual in SPECIAL_TOKENS.items()}
         library = _read_vocab(file, settings, special_tokens)
+    special_tokens |= {role: settings[f"{role}_token"] for role in _ENDS if f"{role}_token" in settings}
+    if "eos" not in special_tokens and library.token_to_id(END_OF_TEXT) is not None:
+        special_tokens |= {"bos": END_OF_TEXT, "eos": END_OF_TEXT}
     limit = settings.get("model_max_length")
     return library, special_tokens, int(limit) if isinstance(limit, int | float) and 0 < limit < NO_LIMIT else None
 
@@ -55,8 +61,9 @@ def _tokenizer_file(path: Path) -> Path:
     for name in FILES:
         if (path / name).is_file():
             return path / name
-    what = "no tokenizer.json and no vocab.txt here" if path.is_dir() else "no such file or folder"
-    raise HeedfulError(what, where=path, remedy=_REMEDY)
+    if not path.is_dir():
+        raise no_such_model(path, "a tokenizer.json or vocab.txt")
+    raise HeedfulError("no tokenizer.json and no vocab.txt here", where=path, remedy=_REMEDY)
 
 
 def _special_tokens(settings: Mapping[str, Any], vocabulary: Mapping[str, int]) -> dict[str, str]:
@@ -141,6 +148,8 @@ def _read_merges(file: Path, settings: Mapping[str, Any]) -> tuple[tokenizers.To
     for role in sorted(named.keys() & {role for role, token in named.items() if token in ids}):
         # Hugging Face lets the mask swallow the space before it.
         library.add_special_tokens([tokenizers.AddedToken(named[role], lstrip=role == "mask", normalized=False)])
+    if END_OF_TEXT in ids:
+        library.add_special_tokens([END_OF_TEXT])
     if named["cls"] in ids and named["sep"] in ids:
         sep, cls = ((named[role], ids[named[role]]) for role in ("sep", "cls"))
         library.post_processor = processors.RobertaProcessing(sep, cls, trim_offsets=True, add_prefix_space=space)
@@ -168,11 +177,14 @@ def write(
     folder: Path, library: tokenizers.Tokenizer, special_tokens: Mapping[str, str], model_max_length: int | None
 ) -> None:
     """Write tokenizer.json, its parts (vocab.txt, or vocab.json and merges.txt) and the two settings files."""
-    named = {f"{role}_token": token for role, token in special_tokens.items()}
+    known = library.get_vocab()  # Hugging Face would add a token that is named but not there
+    named = {f"{role}_token": token for role, token in special_tokens.items() if token in known}
     files = {
         "tokenizer.json": library.to_str(pretty=True),
         "special_tokens_map.json": _as_json(named),
-        "tokenizer_config.json": _as_json({**named, **_class_settings(library), **_limit(model_max_length)}),
+        "tokenizer_config.json": _as_json(
+            {**named, **_class_settings(library, special_tokens), **_limit(model_max_length)}
+        ),
         **_model_files(json.loads(library.to_str())["model"]),
     }
     for name, content in files.items():
@@ -180,11 +192,12 @@ def write(
             file.write(content)
 
 
-def _class_settings(library: tokenizers.Tokenizer) -> dict[str, Any]:
+def _class_settings(library: tokenizers.Tokenizer, special_tokens: Mapping[str, str]) -> dict[str, Any]:
     normalizer = library.normalizer
-    if not isinstance(library.model, tokenizers.models.WordPiece) or not isinstance(
-        normalizer, normalizers.BertNormalizer
-    ):
+    words = isinstance(library.model, tokenizers.models.WordPiece)
+    # Hugging Face's BertTokenizer puts [CLS] and [SEP] around texts whatever tokenizer.json says.
+    framed = library.encode("").tokens == [special_tokens.get(role) for role in ("cls", "sep")]
+    if not words or not framed or not isinstance(normalizer, normalizers.BertNormalizer):
         return {"tokenizer_class": "PreTrainedTokenizerFast"}
     return {
         "tokenizer_class": "BertTokenizer",

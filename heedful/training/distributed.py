@@ -167,5 +167,5 @@ def _lost_rank() -> Iterator[None]:
     except RuntimeError as error:
         raise HeedfulError(
             f"the other processes cannot be reached: {str(error).splitlines()[0]}",
-            remedy="start again with --resume; `torchrun --max-restarts N` does so by itself",
+            remedy="start again with `resume`; torchrun does so by itself if it is allowed restarts",
         ) from error

@@ -67,7 +67,7 @@ class Outcome:
     def __str__(self) -> str:
         if self.signal is not None:
             name = signal.Signals(self.signal).name
-            return f"stopped by {name} after step {self.step} of {self.steps}; go on with the same command and --resume"
+            return f"stopped by {name} after step {self.step} of {self.steps}; it can be resumed"
         early = f", early: {self.steps} were planned" if self.stopped_early else ""
         return f"finished after {self.step} steps{early}"
 

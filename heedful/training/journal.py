@@ -65,7 +65,7 @@ def _plain_errors(path: Path) -> Iterator[None]:
         raise HeedfulError(
             f"cannot write: {error.strerror}; the checkpoints are unchanged",
             where=path,
-            remedy="free some space, then --resume" if full else "see that it may be written",
+            remedy="free some space, then go on with `resume`" if full else "see that it may be written",
         ) from error
 
 

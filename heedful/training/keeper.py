@@ -52,7 +52,7 @@ class Keeper:
             there = "there is no earlier checkpoint"
             if self.saved is not None:
                 there = f"the last checkpoint, {self._kept.path(self.saved).name}, is sound"
-            remedy = f"{error.remedy}; then go on with --resume"
+            remedy = f"{error.remedy}; then go on with `resume`"
             raise HeedfulError(f"{error.what}; {there}", where=error.where, remedy=remedy) from error
         self.saved = state.step
 

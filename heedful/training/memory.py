@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from heedful.errors import HeedfulError
 from heedful.training.contract import Objective
 from heedful.training.optimiser import Optimiser
 
@@ -69,6 +72,21 @@ def is_out_of_memory(error: BaseException) -> bool:
     if isinstance(error, (MemoryError, torch.OutOfMemoryError)):
         return True
     return isinstance(error, RuntimeError) and bool(_TOO_LITTLE.search(str(error)))
+
+
+@contextmanager
+def told_plainly(where: object) -> Iterator[None]:
+    """Within this block, too little memory for a model is an error that says what to do."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
+            raise
+        raise HeedfulError(
+            f"not enough memory for the model, its gradients and Adam's moments: {str(error).splitlines()[0]}",
+            where=where,
+            remedy="use a smaller model or a machine with more memory",
+        ) from error
 
 
 def drop_failed_backward(device: str = "cpu") -> None:

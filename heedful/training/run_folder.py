@@ -10,7 +10,7 @@ model/            the finished model
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
@@ -18,7 +18,9 @@ from heedful.atomic import make_folder
 from heedful.config import from_mapping, read_toml_values, toml_values, write_toml_values
 from heedful.errors import HeedfulError
 from heedful.file_lock import try_lock
+from heedful.training.changes import Change, changes_of, in_words, refused
 from heedful.training.checkpoint import Checkpoints
+from heedful.training.training_config import TrainingConfig
 
 P = TypeVar("P")
 SETTINGS = "settings"  # the table of config.toml that holds what the run was told
@@ -67,16 +69,22 @@ class RunFolder:
                 remedy="go on with it by `resume`, or name another folder",
             )
 
-    def claim(self, config: Any, resume: bool) -> None:
-        """Take the folder for this process: an old run is gone on with, or refused without `resume`."""
+    def claim(self, config: Any, resume: bool) -> str | None:
+        """Take the folder for this process: an old run is gone on with, or refused without `resume`.
+
+        Gives what there is to tell of a run that shall be longer than it was, or look up more or less often.
+        """
         self._take_lock()
         self._claimed = config
         self.check_resumable(resume)
-        if self.holds_run():
-            self._check_same(config)
-        else:
+        stored = self.stored_as(type(config)) if self.holds_run() else None
+        changes = [] if stored is None else changes_of(stored, config)
+        if changes:
+            self._check(changes, getattr(config, "training", config))
+        if stored is None or changes:
             self._write_config(config)
         self.checkpoints.sweep()
+        return in_words(changes) if changes else None
 
     def put_back(self) -> bool:
         """Make the folder anew if somebody removed it under the process that claimed it; gives whether that was so."""
@@ -118,23 +126,18 @@ class RunFolder:
         self._lock.write(str(os.getpid()))
         self._lock.flush()
 
-    def _check_same(self, config: Any) -> None:
-        """A resumed run is the run that was started: what it was told then and what it is told now must agree."""
-        stored = self.stored_as(type(config))
-        if stored != config:
+    def _check(self, changes: Sequence[Change], training: TrainingConfig) -> None:
+        """A resumed run is the run that was started: beside its length, all that it is told must agree."""
+        if others := refused(changes, training.schedule):
             raise HeedfulError(
-                f"the run was started with other settings: {'; '.join(_differences(stored, config))}",
+                f"the run was started with other settings: {'; '.join(map(str, others))}",
                 where=self.config,
                 remedy="resume with the settings of config.toml, or start a new run in another folder",
             )
-
-
-def _differences(stored: Any, given: Any, prefix: str = "") -> list[str]:
-    found = []
-    for name in vars(stored):
-        old, new = getattr(stored, name), getattr(given, name)
-        if old != new and hasattr(old, "__dataclass_fields__") and type(old) is type(new):
-            found += _differences(old, new, f"{prefix}{name}.")
-        elif old != new:
-            found.append(f"{prefix}{name} was {old!r}, is now {new!r}")
-    return found
+        done = max(self.checkpoints.steps(), default=0)
+        if training.steps < done:
+            raise HeedfulError(
+                f"the run has taken {done:,} steps already, and is to have {training.steps:,} in all",
+                where=self.path,
+                remedy="give a greater number: what is asked for counts from the start of the run",
+            )

@@ -25,7 +25,7 @@ from heedful.training.events import Evaluated, Event, Note, Outcome, Progress
 from heedful.training.free_memory import available
 from heedful.training.journal import Journal, evaluation_at
 from heedful.training.keeper import Keeper
-from heedful.training.memory import estimate, is_out_of_memory
+from heedful.training.memory import estimate, told_plainly
 from heedful.training.optimiser import Optimiser, RateScale
 from heedful.training.precision import resume_remark
 from heedful.training.prefetch import Prefetch
@@ -87,18 +87,11 @@ class Trainer:
             joined(self.config.timeout_minutes, self.device) as world,
             signals or nullcontext(),
             Prefetch(self.source, world, self.config.steps) as prefetch,
+            told_plainly(self.folder.path),
         ):
             try:
-                world.first(lambda: self.folder.claim(self.record, resume or restarted()))
-                return _Run(self, world, signals or StopSignals(), prefetch).go()
-            except (MemoryError, RuntimeError) as error:
-                if not is_out_of_memory(error):
-                    raise
-                raise HeedfulError(
-                    f"not enough memory for the model, its gradients and Adam's moments: {str(error).splitlines()[0]}",
-                    where=self.folder.path,
-                    remedy="use a smaller model or a machine with more memory",
-                ) from error
+                changed = world.first(lambda: self.folder.claim(self.record, resume or restarted()))
+                return _Run(self, world, signals or StopSignals(), prefetch, changed).go()
             finally:
                 self.folder.release()
 
@@ -106,7 +99,9 @@ class Trainer:
 class _Run:
     """A run in progress."""
 
-    def __init__(self, trainer: Trainer, world: World, signals: StopSignals, prefetch: Prefetch) -> None:
+    def __init__(
+        self, trainer: Trainer, world: World, signals: StopSignals, prefetch: Prefetch, changed: str | None = None
+    ) -> None:
         self.model = trainer.model.to(world.device)  # before the optimiser, whose state lies beside the parameters
         self.config, self.folder, self.hooks = trainer.config, trainer.folder, trainer.hooks
         self.trainer, self.world, self.signals = trainer, world, signals
@@ -120,6 +115,7 @@ class _Run:
             self.folder, self.model, self.optimiser, world, lambda text: self._emit(Note(text)), self.stepper.carried
         )
         self.journal: Journal | None = None
+        self.changed = changed  # what is other about a run that is gone on with
         self.pace: deque[tuple[float, int]] = deque(maxlen=50)  # moments and the tokens seen by then
 
     def go(self) -> Outcome:
@@ -179,7 +175,7 @@ class _Run:
         self.prefetch.start(self.state.step, self.state.accumulate)
 
     def _size(self, micro_batches: Any) -> float:
-        return self.world.sum([max(micro_batch.tokens + micro_batch.padding for micro_batch in micro_batches)])[0]
+        return self.world.sum([max(getattr(one, "at_once", one.tokens + one.padding) for one in micro_batches)])[0]
 
     def _check_smaller(self, micro_batches: Any, largest: float) -> None:
         if self._size(micro_batches) >= largest:
@@ -297,6 +293,8 @@ class _Run:
             self.clock.resume(self.folder.timing)
             self.journal = Journal(self.folder.metrics, self.state.step)
         self._recall_evaluation()
+        if self.changed:
+            self._note(self.changed)
         self.clock.lap("other")
 
     def _recall_evaluation(self) -> None:

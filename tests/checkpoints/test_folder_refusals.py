@@ -210,7 +210,7 @@ def test_a_tokenizer_that_is_far_too_small_is_that_of_another_model(foreign: Cal
     folder = foreign("BertForPreTraining")
     assert any("128 of the model's 149" in note for note in load(pad(folder, 149)).notes)
     pad(folder, 150)
-    with pytest.raises(HeedfulError, match=r"21 pieces and the model 150 rows.*nonsense(.|\n)*--force"):
+    with pytest.raises(HeedfulError, match=r"21 pieces and the model 150 rows.*nonsense(.|\n)*`force`"):
         read_folder(folder)
     assert any("129 of the model's 150" in note for note in read_folder(folder, force=True).notes)
     config(tokenizer_pieces=20)(folder)  # that was another tokenizer

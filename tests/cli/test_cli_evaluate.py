@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from heedful.checkpoints.folder import read_folder
 from heedful.checkpoints.task_folder import load_for_task, save_for_task
-from heedful.cli.evaluate import command
+from heedful.cli.main import cli
 from heedful.cli.report import command as report_command
 from heedful.config import to_mapping
 from heedful.errors import HeedfulError
@@ -35,7 +35,7 @@ def save(path: Path, start: Path, task: Task[Any], seed: int = 0, **more: Any) -
 
 
 def run(*arguments: object) -> Result:
-    return CliRunner().invoke(command, [str(argument) for argument in arguments])
+    return CliRunner().invoke(cli, ["evaluate", *map(str, arguments)])
 
 
 def read(*arguments: object) -> dict[str, Any]:

@@ -176,7 +176,7 @@ def test_other_settings_and_running_twice_are_refused(world: Path) -> None:
         (("corpus", "--set", "hidden_sise=64"), "hidden_size"),
         (("corpus", "--set", "hidden_size=wide"), "--set"),
         (("corpus", "--phases", "1024:100%"), "positions"),
-        (("corpus", "--masking", "word"), "--words"),
+        (("corpus", "--masking", "word"), "`words`"),
         (("corpus", "--masking", "letter"), "masking"),
         (("corpus", "--mask-rate", "1.5"), "a mask rate of 1.5"),
     ],

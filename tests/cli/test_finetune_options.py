@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 
 from heedful.checkpoints.task_folder import read_task
 from heedful.cli.evaluate import command as evaluate
-from heedful.cli.finetune import command
+from heedful.cli.main import cli
 from heedful.errors import HeedfulError
 from heedful.runs.finetuning import dev, seeds
 from heedful.runs.finetuning.material import Material
@@ -43,8 +43,9 @@ def finetune(tiny_folder: Path, table: Path, tmp_path: Path) -> Finetune:
     """The command in this process; the folder is `run` unless another is named."""
 
     def called(*arguments: object, task: str = "classify", train: Path = table, folder: str = "run") -> Result:
-        given = [task, "--model", tiny_folder, "--train", train, "-o", tmp_path / folder, "--dropout", 0, *arguments]
-        done = CliRunner().invoke(command, [str(argument) for argument in given])
+        usual = {"--model": tiny_folder, "--train": train, "-o": tmp_path / folder, "--dropout": 0}
+        given = [task, *(part for option in usual.items() if option[0] not in arguments for part in option), *arguments]
+        done = CliRunner().invoke(cli, ["finetune", *map(str, given)])
         unforeseen = not isinstance(done.exception, SystemExit | HeedfulError | None)
         if unforeseen and done.exception is not None:
             raise done.exception
@@ -138,10 +139,14 @@ def test_an_error_is_kept_small_and_a_score_great(
     assert kept == (max if upwards else min)(value for value in values if value is not None)
 
 
-def test_a_resumed_run_is_not_made_longer_silently(finetune: Finetune) -> None:
+def test_a_resumed_run_is_not_made_longer_silently(finetune: Finetune, tmp_path: Path) -> None:
     assert finetune("--epochs", 1).exit_code == 0
-    assert "epochs was 1.0, is now 2.0" in refused(finetune("--epochs", 2, "--resume"))
-    assert finetune("--epochs", 1, "--resume").exit_code == 0
+    longer = finetune("--epochs", 2, "--resume")
+    assert longer.exit_code == 0
+    assert "epochs was 1.0, is now 2.0: from here on the learning rate follows" in longer.stderr.replace("\n", " ")
+    assert _plan(tmp_path / "run").epochs == 2
+    assert "has taken 2 steps already" in refused(finetune("--epochs", 1, "--resume"))
+    assert finetune("--resume").exit_code == 0
 
 
 def test_a_budget_of_steps_is_kept_to_the_step(finetune: Finetune, tmp_path: Path) -> None:
@@ -188,8 +193,8 @@ def test_one_kind_of_run_does_not_overwrite_another(finetune: Finetune, table: P
     assert (tmp_path / "one" / "model" / "model.safetensors").read_bytes() == before
     assert finetune(*several).exit_code == 0
     assert "there are runs in this folder already" in refused(finetune(*several))
-    assert "several seeds" in refused(finetune(*short, "--resume"))
-    assert finetune(*several, "--resume").exit_code == 0
+    assert finetune(*short, "--resume").exit_code == 0  # both seeds, as they were started
+    assert set(json.loads((tmp_path / "run" / "seeds.json").read_text())["runs"]) == {"1", "2"}
 
 
 def test_only_the_first_process_chooses_among_seeds(
@@ -306,7 +311,7 @@ def test_pooling_is_kept_with_the_model(features: tuple[str, ...], tiny_folder: 
     (tmp_path / "a.tsv").write_text("label\ttext\n" + "\n".join(rows) + "\n", encoding="utf-8")
     files = ("--train", tmp_path / "a.tsv", "--dev", tmp_path / "a.tsv", "-o", tmp_path / "run", *features)
     recipe = ("--pooling", "mean", "--epochs", "20", "--lr", "5e-3", "--batch-size", "8", "--dropout", "0")
-    done = CliRunner().invoke(command, ["classify", "--model", str(tiny_folder), *map(str, (*files, *recipe))])
+    done = CliRunner().invoke(cli, ["finetune", "classify", "--model", str(tiny_folder), *map(str, (*files, *recipe))])
     assert done.exit_code == 0, (done.output, done.exception)
     task, config = (json.loads((tmp_path / "run/model" / name).read_text()) for name in ("task.json", "config.json"))
     assert task["pooling"] == "mean" and "problem_type" not in config
@@ -319,5 +324,5 @@ def test_pooling_is_kept_with_the_model(features: tuple[str, ...], tiny_folder: 
 def test_pooling_does_not_go_with_tags(tiny_folder: Path, tmp_path: Path) -> None:
     (tmp_path / "a.conll").write_text("cat B-X\nsees O\n", encoding="utf-8")
     files = ("--train", tmp_path / "a.conll", "-o", tmp_path / "run", "--pooling", "mean")
-    done = CliRunner().invoke(command, ["tag", "--model", str(tiny_folder), *map(str, files)])
+    done = CliRunner().invoke(cli, ["finetune", "tag", "--model", str(tiny_folder), *map(str, files)])
     assert isinstance(done.exception, HeedfulError) and "--pooling does not go with tag" in str(done.exception)

@@ -123,7 +123,7 @@ def test_another_input_is_refused_and_nothing_lost(tiny: Embedder, sentences: Se
     for other in (["new", *sentences(200)[1:]], sentences(200)[:10]):
         with pytest.raises(HeedfulError, match="not the one of the unfinished") as caught:
             write(tiny, other, unfinished, "npy", "word")
-        assert "--restart" in str(caught.value)
+        assert "`restart`" in str(caught.value)
     assert content(unfinished.parent) == before
     assert write(tiny, sentences(200), unfinished, "npy", "word").resumed == 64
 
@@ -135,7 +135,7 @@ def test_other_settings_are_refused_and_nothing_lost(
     before = content(unfinished.parent)
     with pytest.raises(HeedfulError, match="other settings") as caught:
         write(tiny, sentences(200), unfinished, **{"kind": "npy", "unit": "word", **options})  # type: ignore[arg-type]
-    assert "--restart" in str(caught.value)
+    assert "`restart`" in str(caught.value)
     assert content(unfinished.parent) == before
 
 

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 
 from heedful.nn import cross_entropy
-from heedful.nn.cross_entropy import summed_cross_entropy
+from heedful.nn.cross_entropy import projected_cross_entropy, summed_cross_entropy
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.9])
@@ -66,3 +66,37 @@ def test_a_second_gradient_is_refused() -> None:
     loss.backward(retain_graph=True)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         loss.backward()
+
+
+@pytest.mark.parametrize("at_once", [1, 3 * 40 * 4, 1 << 20])
+def test_the_projected_one_is_the_same_without_all_logits(monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
+    monkeypatch.setattr(cross_entropy, "BYTES_OF_LOGITS", at_once)
+    rng = torch.Generator().manual_seed(0)
+    states = torch.randn(23, 8, generator=rng, requires_grad=True)
+    matrix = torch.randn(40, 8, generator=rng, requires_grad=True)
+    labels = torch.randint(40, (23,), generator=rng)
+    ours = projected_cross_entropy(states, matrix, labels)
+    theirs = F.cross_entropy(F.linear(states, matrix), labels, reduction="sum")
+    torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5)
+    for own, their in zip(
+        torch.autograd.grad(ours / 7, [states, matrix]), torch.autograd.grad(theirs / 7, [states, matrix]), strict=True
+    ):
+        torch.testing.assert_close(own, their, rtol=1e-5, atol=1e-5)
+    with torch.no_grad():
+        torch.testing.assert_close(projected_cross_entropy(states, matrix, labels), theirs.detach())
+
+
+@pytest.mark.processor
+def test_the_projected_one_in_bfloat16_is_near(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = torch.Generator().manual_seed(0)
+    states = torch.randn(23, 8, generator=rng, requires_grad=True)
+    matrix = torch.randn(40, 8, generator=rng, requires_grad=True)
+    labels = torch.randint(40, (23,), generator=rng)
+    theirs = F.cross_entropy(F.linear(states, matrix), labels, reduction="sum")
+    wanted = torch.autograd.grad(theirs, [states, matrix])
+    with torch.autocast("cpu", torch.bfloat16):
+        ours = projected_cross_entropy(states, matrix, labels)
+    assert ours.dtype == torch.float32 and float(ours.detach()) == pytest.approx(float(theirs.detach()), rel=0.01)
+    for own, their in zip(torch.autograd.grad(ours, [states, matrix]), wanted, strict=True):
+        assert own.dtype == torch.float32
+        torch.testing.assert_close(own, their, rtol=0.05, atol=0.1)

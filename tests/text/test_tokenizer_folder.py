@@ -141,7 +141,7 @@ def test_a_vocabulary_that_cannot_be_read(tmp_path, monkeypatch):
 def test_nothing_to_load(tmp_path):
     with pytest.raises(HeedfulError, match=r"no tokenizer.json and no vocab.txt"):
         Tokenizer.load(tmp_path)
-    with pytest.raises(HeedfulError, match="no such file"):
+    with pytest.raises(HeedfulError, match="no such folder"):
         Tokenizer.load(tmp_path / "missing")
 
 

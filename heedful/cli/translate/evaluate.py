@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from heedful.cli.shared_options import overwrite_option
+from heedful.cli.shared_options import encoding_option, overwrite_option
 
 
 @click.command()
@@ -17,6 +17,7 @@ from heedful.cli.shared_options import overwrite_option
 @click.option("--length-penalty", default=1.0, show_default=True, help="α in log P(y|x) / |y|^α.")
 @click.option("--bleu-tokenizer", help="sacreBLEU's: 13a, intl, zh, char, none.  [default: by the target's name]")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@encoding_option
 @overwrite_option
 @click.option("--engine", default="heedful", show_default=True, help="heedful or ctranslate2.")
 @click.option("--device", help="cpu, cuda, cuda:1 …  [default: a GPU if there is one]")
@@ -32,6 +33,6 @@ def command(**options: object) -> None:
       heedful translate evaluate run test.tsv
       heedful translate evaluate run test.en test.de --beam 1 -o test.translated.de
     """
-    from heedful.cli.translate.evaluation import Options, evaluate_translations
+    from heedful.cli.translate.evaluation import Options, evaluate_and_show
 
-    evaluate_translations(Options(**options))  # type: ignore[arg-type]
+    evaluate_and_show(Options(**options))  # type: ignore[arg-type]

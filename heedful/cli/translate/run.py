@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from heedful.cli.shared_options import overwrite_option
+from heedful.cli.shared_options import encoding_option, overwrite_option
 
 AT_LEAST_ONE = click.IntRange(min=1)
 
@@ -29,6 +29,7 @@ AT_LEAST_ONE = click.IntRange(min=1)
 @click.option("--alignments", type=click.Path(dir_okay=False), help="An HTML page of what each word looked at.")
 @click.option("--layer", default=-1, show_default=True, help="Of --alignments: the decoder layer, from 1, -1 the last.")
 @click.option("--head", type=click.IntRange(min=0), help="Of --alignments: the head, from 0.  [default: their mean]")
+@encoding_option
 @overwrite_option
 @click.option("--engine", default="heedful", show_default=True, help="heedful or ctranslate2.")
 @click.option("--device", help="cpu, cuda, cuda:1 …  [default: a GPU if there is one]")

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from heedful.cli.shared_options import encoding_option
+
 if TYPE_CHECKING:
     from heedful.inference.teacher_forced import PairScore
 
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
 @click.argument("files", nargs=-1, required=True, type=click.Path(dir_okay=False))
 @click.option("--source", help="The column of the source.  [default: as in training]")
 @click.option("--target", help="The column of the translation.  [default: as in training]")
+@encoding_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON lines, the whole as the last one.")
 @click.option("--device", help="cpu, cuda, cuda:1 …  [default: a GPU if there is one]")
 def command(

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import click
 
-from heedful.cli.run_options import RunCommand, given_settings, run_options
-from heedful.cli.shared_options import peek_option, resume_option
+from heedful.cli.run_options import RunCommand, run_options
+from heedful.cli.shared_options import peek_option, session_options
 from heedful.runs.translation.settings import TranslationSettings
 
 
 @click.command(cls=RunCommand)
 @run_options(TranslationSettings)
 @peek_option
-@resume_option
-def command(peek: int, resume: bool, **options: object) -> None:
+@session_options
+def command(peek: int, **options: object) -> None:
     """Train a model that translates, or replies, from pairs of sentences.
 
     A byte-level BPE is learned from both sides and keeps case, so that raw text goes in and comes out. Pairs with an
@@ -29,10 +29,13 @@ def command(peek: int, resume: bool, **options: object) -> None:
       heedful translate train --train qa.tsv --source question --target reply --model attention -o run
       heedful translate train --train train.tsv --dev dev.tsv --source en --target de --size base \\
           --schedule inverse_sqrt --warmup 4000 --budget 100000steps -o run --resume
+      heedful translate train --from run --train letters.tsv --dev dev.tsv --lr 3e-4 -o run-of-letters
     """
-    settings = given_settings(TranslationSettings)
     from functools import partial
 
+    from heedful.cli.training import told_settings, trained
+
+    settings = told_settings(TranslationSettings)
     if peek:
         from heedful.cli.translate.peek import peek_at
         from heedful.runs.translation.material import Material
@@ -41,7 +44,6 @@ def command(peek: int, resume: bool, **options: object) -> None:
         check(settings)
         peek_at(Material.of(settings, click.echo), peek)
         return
-    from heedful.cli.training import trained
     from heedful.runs.translation.run import train_translator
 
-    raise SystemExit(trained(partial(train_translator, settings), settings.output, resume).outcome.exit_code)
+    raise SystemExit(trained(partial(train_translator, settings), settings, settings.output).outcome.exit_code)

@@ -90,7 +90,7 @@ def encode_pairs(
     joined = EncodedPairs(_joined([pair.source for pair in found]), _joined([pair.target for pair in found]))
     if not len(joined):
         remarks = "; ".join(map(str, oddities.remarks))
-        raise HeedfulError(f"no pair is left: {remarks}", remedy="look at the pairs, or use a greater --max-length")
+        raise HeedfulError(f"no pair is left: {remarks}", remedy="look at the pairs, or use a greater `max_length`")
     return joined, oddities.remarks
 
 

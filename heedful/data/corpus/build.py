@@ -142,7 +142,7 @@ def _is_lost(path: Path, origin: dict[str, str], finished: frozenset[str]) -> bo
 
 def _other_text(folder: Path) -> HeedfulError:
     what = "the folder holds a finished corpus of another text"
-    return HeedfulError(what, where=folder, remedy="name a new folder, or replace it with --overwrite")
+    return HeedfulError(what, where=folder, remedy="name a new folder, or replace it with `overwrite`")
 
 
 def _is_done(path: Path, origin: dict[str, str]) -> bool:
@@ -191,7 +191,7 @@ def _prepare(folder: Path, tokenizer: Tokenizer, described: dict[str, Any], over
         before = read_manifest(folder)
         if (before["settings"], before["vocabulary"]) != (described, _vocabulary(tokenizer)):
             what = "the folder holds a corpus that was built with other settings or another vocabulary"
-            raise HeedfulError(what, where=folder, remedy="name a new folder, or replace it with --overwrite")
+            raise HeedfulError(what, where=folder, remedy="name a new folder, or replace it with `overwrite`")
         finished = frozenset(entry["name"] for part in before["shards"].values() for entry in part)
     elif overwrite:
         (folder / MANIFEST).unlink(missing_ok=True)  # until the new one is whole there is none

@@ -170,7 +170,7 @@ def _reordered(runs: Runs, order: Array) -> Runs:
 
 def _check_bounds(corpus: Corpus, masking: Masking) -> None:
     if masking == "word" and not corpus.has_words:
-        raise HeedfulError("the corpus holds no word boundaries", where=corpus.folder, remedy="build it with --words")
+        raise HeedfulError("the corpus holds no word boundaries", where=corpus.folder, remedy="build it with `words`")
     if masking == "phrase" and not corpus.has_phrases:
-        remedy = "build it with --lexicon FILE"
+        remedy = "build it with a `lexicon`"
         raise HeedfulError("the corpus holds no phrases of a lexicon", where=corpus.folder, remedy=remedy)

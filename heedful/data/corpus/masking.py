@@ -34,10 +34,16 @@ class Maskable:
     @classmethod
     def of(cls, tokenizer: Tokenizer) -> Maskable:
         """Special tokens, [UNK] among them, are neither hidden nor substitutes."""
-        hideable = np.array([bool(piece) for piece in tokenizer.vocabulary])
-        specials = [tokenizer.id_of(token) for token in tokenizer.special_tokens.values()]
-        hideable[[number for number in specials if number is not None]] = False
+        hideable = text_pieces(tokenizer)
         return cls(tokenizer.mask_id, hideable, np.flatnonzero(hideable))
+
+
+def text_pieces(tokenizer: Tokenizer) -> Array:
+    """Which ids are pieces of text and no special tokens, (V,) of bool."""
+    found = np.array([bool(piece) for piece in tokenizer.vocabulary])
+    specials = [tokenizer.id_of(token) for token in tokenizer.special_tokens.values()]
+    found[[number for number in specials if number is not None]] = False
+    return found
 
 
 def choose_masked(

@@ -14,7 +14,7 @@ import numpy as np
 
 from heedful.data.corpus.corpus import Corpus, TokenText
 from heedful.data.corpus.examples import Examples
-from heedful.data.corpus.masking import Maskable
+from heedful.data.corpus.masking import text_pieces
 from heedful.data.shards import Array
 
 MOST_TOKENS = 20_000_000
@@ -35,7 +35,7 @@ class NgramBaselines:
     """Unigram and bigram counts of a corpus's training text."""
 
     def __init__(self, corpus: Corpus, most_tokens: int = MOST_TOKENS) -> None:
-        self.hideable = Maskable.of(corpus.tokenizer).hideable
+        self.hideable = text_pieces(corpus.tokenizer)
         self.size = len(self.hideable)
         counts = np.zeros(self.size, np.int64)
         codes, code_counts = np.empty(0, np.int64), np.empty(0, np.int64)
@@ -56,6 +56,17 @@ class NgramBaselines:
             bigram_accuracy=float((targets == self.best[lefts]).mean()),
             tokens=len(targets),
         )
+
+    def losses(self, targets: Array, lefts: Array) -> dict[str, float]:
+        """Mean losses of both models where the target is no special token, given the true token to its left."""
+        text = self.hideable[targets]
+        if not text.any():
+            return {}
+        targets, lefts = targets[text], lefts[text]
+        return {
+            "unigram_loss": float(-np.log(self.unigram[targets]).mean()),
+            "bigram_loss": float(-np.log(self.bigram(lefts, targets)).mean()),
+        }
 
     def bigram(self, lefts: Array, rights: Array) -> Array:
         """P(right | left) for each pair."""

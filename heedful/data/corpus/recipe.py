@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 from heedful.errors import HeedfulError
 
@@ -22,14 +22,12 @@ class ExampleRecipe:
     A new kind has a field `objective: str = "its name"`, which is stored with the others.
     """
 
-    objective: ClassVar[str]
-
     max_length: int = 128  # tokens of an example
     seed: int = 0
 
     def __init_subclass__(cls, **rest: Any) -> None:
         super().__init_subclass__(**rest)
-        _kinds[cls.objective] = cls
+        _kinds[vars(cls)["objective"]] = cls
 
     def __post_init__(self) -> None:
         if self.max_length < SHORTEST:

@@ -24,7 +24,7 @@ from heedful.errors import HeedfulError
 
 EXAMPLES_IN_SHARD = 8192
 _AT_ONCE = 256
-_REMEDY = "run `heedful corpus build --static` with the same options (again)"
+_REMEDY = "build the corpus with `static` and the same settings (again)"
 
 
 class ExampleWriter:

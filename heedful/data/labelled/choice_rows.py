@@ -23,9 +23,9 @@ def read_choices(path: DataSource, labelled: bool = True) -> Dataset[Choice]:
     JSON lines hold a list `choices` (or `endings`) after a `context`, a `question` or both; in SWAG's tables these are
     ending0, ending1, … after sent1 and sent2, or after startphrase. Labels count from 0.
     """
-    table = read_table(path)
-    rows = [_choice(row, endings, labelled) for row, endings in _with_endings(table)]
-    return Dataset(rows, table.oddities.remarks)
+    table = read_table(path, patient=True)
+    read = table.oddities.each(_with_endings(table), lambda both: _choice(*both, labelled))
+    return table.oddities.dataset(list(read))
 
 
 def _with_endings(table: Table) -> Iterator[tuple[Row, Any]]:

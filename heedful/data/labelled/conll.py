@@ -8,12 +8,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from heedful.data.labelled.dataset import Dataset, TaggedWords
+from heedful.data.labelled.dataset import Columns, Dataset, TaggedWords
 from heedful.data.oddities import Oddities
-from heedful.data.tables import ending, holds_objects
+from heedful.data.tables import ending, holds_objects, read_table, text_under
+from heedful.data.text_files import refuse_ragged, text_column
 from heedful.errors import HeedfulError
 from heedful.text.bert_words import bert_words
 from heedful.text.documents import read_lines, read_objects, text_lines
@@ -22,10 +24,14 @@ from heedful.text.rows import DataSource, Rows
 
 STRAY = "tags I-X that follow neither B-X nor I-X, read as B-X"
 NO_WORD = "lines with a tag but no word, left out"
+_LAYOUT = '{"words": ["…"], "tags": ["…"]}'
 _IOB = re.compile(r"O|[BI]-.+")
 _TAGGED = re.compile(r"\t| (O|[BI]-\S+)$")
 # Ideographs, kana, and the signs that go with them: written without spaces.
 _SPACELESS = re.compile(rf"[{IDEOGRAPHS}\u3000-\u30ff\uff00-\uffef]")
+
+
+_Block = list[tuple[str, list[str]]]
 
 
 @dataclass
@@ -37,29 +43,34 @@ class _Sentence:
     places: list[str] = field(default_factory=list)  # of the words, as file:line
 
 
-def read_tagged(path: DataSource, labelled: bool = True) -> Dataset[TaggedWords]:
+def read_tagged(path: DataSource, labelled: bool = True, columns: Columns = Columns()) -> Dataset[TaggedWords]:  # noqa: B008
     """The sentences of a file; without `labelled`, tags are not looked at and may be missing.
 
     Files without any B- or I- hold plain tags, such as parts of speech, which stay as they are. An unlabelled .txt
-    whose first line has no tabs and does not end in a tag is running text, a sentence a line.
+    whose first line has no tabs and does not end in a tag is running text, a sentence a line; an unlabelled .csv has
+    the texts in a column, and unlabelled objects may hold a text instead of words.
     """
-    oddities = Oddities(path)
+    oddities = Oddities(path, patient=True)
+    if not labelled and isinstance(path, Path) and (ending(path) == ".csv" or _is_running_text(path)):
+        texts = _from_table(path, columns) if ending(path) == ".csv" else _from_lines_of_text(path)
+        return Dataset(list(texts), oddities.remarks)
     if isinstance(path, Rows) or holds_objects(path):
-        sentences = list(_from_objects(path, labelled))
-    elif not labelled and _is_running_text(path):
-        return Dataset(list(_from_texts(path)), oddities.remarks)
+        objects = read_objects(path, oddities.refuse)
+        if not labelled:
+            return oddities.dataset(list(oddities.each(objects, lambda both: _untagged(*both, columns))))
+        sentences = list(oddities.each(objects, lambda both: _from_object(*both)))
     else:
+        _refuse_csv(path)
         sentences = list(_from_lines(path, labelled, oddities))
-    if not sentences:
+    if not sentences and not oddities.bad:
         raise HeedfulError("no sentences in this file", where=path, remedy="give a word and its tag on each line")
     if labelled and any(tag.startswith(("B-", "I-")) for sentence in sentences for tag in sentence.tags):
-        for sentence in sentences:
-            _to_iob2(sentence, oddities)
+        sentences = list(oddities.each(sentences, lambda sentence: _in_iob2(sentence, oddities)))
     tagged = [
         tagged_from_words(sentence.words, sentence.tags if labelled else None, sentence.places[0])
         for sentence in sentences
     ]
-    return Dataset(tagged, oddities.remarks)
+    return oddities.dataset(tagged)
 
 
 def tagged_from_words(words: Sequence[str], tags: Sequence[str] | None = None, where: str = "") -> TaggedWords:
@@ -94,23 +105,54 @@ def _is_running_text(path: Path) -> bool:
     return first is not None and not _TAGGED.search(first.rstrip())
 
 
-def _from_texts(path: Path) -> Iterator[TaggedWords]:
+def _from_lines_of_text(path: Path) -> Iterator[TaggedWords]:
     for number, line in enumerate(text_lines(path), start=1):
         yield replace(tagged_from_text(line), where=f"{path}:{number}")
 
 
+def _from_table(path: Path, columns: Columns) -> Iterator[TaggedWords]:
+    refuse_ragged(path)
+    table = read_table(path)
+    name = text_column(table, columns.text)
+    for row in table.rows:
+        yield replace(tagged_from_text(text_under(name, row)), where=row.where)
+
+
+def _refuse_csv(path: Path) -> None:
+    if ending(path) == ".csv":
+        raise HeedfulError(
+            "this is a CSV, and tags are read from CoNLL files or JSON lines",
+            where=path,
+            remedy="put a word and its tag on each line and a blank line after each sentence (.conll), or write "
+            f"{_LAYOUT} on each line (.jsonl); a table of texts is for classify and regress",
+        )
+
+
 def _from_lines(path: Path, labelled: bool, oddities: Oddities) -> Iterator[_Sentence]:
-    sentence, columns = _Sentence(), 0
+    blocks = _blocks(path)
+    first = next(blocks, None)
+    if first is None:
+        return iter(())
+    columns = len(first[0][1])
+    return oddities.each(chain([first], blocks), lambda block: _sentence(block, columns, labelled, oddities))
+
+
+def _blocks(path: Path) -> Iterator[_Block]:
+    """The lines between blank ones, each as its place and its cells."""
+    block: _Block = []
     for number, line in enumerate(read_lines(path), start=1):
-        if not line.strip():
-            if sentence.words:
-                yield sentence
-            sentence = _Sentence()
-            continue
-        if line.startswith("-DOCSTART-"):
-            continue
-        where, cells = f"{path}:{number}", re.split("\t" if "\t" in line else " +", line.rstrip())
-        columns = columns or len(cells)
+        if line.strip() and not line.startswith("-DOCSTART-"):
+            block.append((f"{path}:{number}", re.split("\t" if "\t" in line else " +", line.rstrip())))
+        elif block and not line.strip():
+            yield block
+            block = []
+    if block:
+        yield block
+
+
+def _sentence(block: _Block, columns: int, labelled: bool, oddities: Oddities) -> _Sentence | None:
+    sentence = _Sentence()
+    for where, cells in block:
         _check_columns(cells, columns, labelled, where)
         if not cells[0].strip():
             oddities.note(NO_WORD, where)
@@ -118,8 +160,7 @@ def _from_lines(path: Path, labelled: bool, oddities: Oddities) -> Iterator[_Sen
         sentence.words.append(cells[0])
         sentence.tags.append(cells[-1].strip())
         sentence.places.append(where)
-    if sentence.words:
-        yield sentence
+    return sentence if sentence.words else None
 
 
 def _check_columns(cells: Sequence[str], columns: int, labelled: bool, where: str) -> None:
@@ -134,26 +175,32 @@ def _check_columns(cells: Sequence[str], columns: int, labelled: bool, where: st
         raise HeedfulError(what, where=where, remedy="give every line the same columns, the tag in the last one")
 
 
-def _from_objects(path: DataSource, labelled: bool) -> Iterator[_Sentence]:
-    for where, row in read_objects(path):
-        words = _strings(row, ("words", "tokens"), where)
-        tags = _strings(row, ("tags", "labels", "ner_tags"), where) if labelled else []
-        if labelled and len(tags) != len(words):
-            what = f"{len(words)} words, but {len(tags)} tags"
-            raise HeedfulError(what, where=where, remedy="give every word one tag")
-        if words:
-            yield _Sentence(words, tags, [where] * len(words))
+def _from_object(where: str, row: dict[str, Any]) -> _Sentence | None:
+    words, tags = _strings(row, ("words", "tokens"), where), _strings(row, ("tags", "labels", "ner_tags"), where)
+    if len(tags) != len(words):
+        what = f"{len(words)} words, but {len(tags)} tags"
+        raise HeedfulError(what, where=where, remedy="give every word one tag")
+    return _Sentence(words, tags, [where] * len(words)) if words else None
+
+
+def _untagged(where: str, row: dict[str, Any], columns: Columns) -> TaggedWords:
+    """The words of an object, or its text."""
+    text = row.get(columns.text or "text")
+    if isinstance(text, str) and not {"words", "tokens"} & row.keys():
+        return replace(tagged_from_text(text), where=where)
+    return tagged_from_words(_strings(row, ("words", "tokens"), where), None, where)
 
 
 def _strings(row: dict[str, Any], names: Sequence[str], where: str) -> list[str]:
     values = next((row[name] for name in names if name in row), None)
     if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
         what = f"no list of strings under {' or '.join(map(repr, names))} (there are: {', '.join(row)})"
-        raise HeedfulError(what, where=where, remedy='write {"words": ["…"], "tags": ["…"]}, tags by name')
+        raise HeedfulError(what, where=where, remedy=f"write {_LAYOUT}, tags by name")
     return values
 
 
-def _to_iob2(sentence: _Sentence, oddities: Oddities) -> None:
+def _in_iob2(sentence: _Sentence, oddities: Oddities) -> _Sentence:
+    """The sentence, whose tags become IOB2."""
     before = "O"
     for number, (tag, where) in enumerate(zip(sentence.tags, sentence.places, strict=True)):
         if not _IOB.fullmatch(tag):
@@ -167,3 +214,4 @@ def _to_iob2(sentence: _Sentence, oddities: Oddities) -> None:
             oddities.note(STRAY, where)
             sentence.tags[number] = f"B-{tag[2:]}"
         before = tag
+    return sentence

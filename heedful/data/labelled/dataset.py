@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+from dataclasses import dataclass, replace
+from typing import Generic, Literal, TypeVar
+
+from heedful.errors import HeedfulError
 
 E = TypeVar("E")
+BadRows = Literal["error", "skip"]
+PLACES = 3  # how many are named of each kind
 
 
 @dataclass(frozen=True)
@@ -23,10 +27,31 @@ class Remark:
 
 @dataclass(frozen=True)
 class Dataset(Generic[E]):
-    """The examples of a file, in order, and what was odd about it."""
+    """The examples of a file, in order, what was odd about it, and what is wrong with rows that gave no example."""
 
     examples: Sequence[E]
     remarks: tuple[Remark, ...] = ()
+    bad: tuple[HeedfulError, ...] = ()
+
+    def settled(self, bad_rows: BadRows | None = None) -> Dataset[E]:
+        """The same without bad rows: they are refused, or with `skip` left out and remarked; None allows no choice."""
+        if not self.bad:
+            return self
+        if bad_rows == "skip" and self.examples:
+            return replace(self, remarks=(*self.remarks, self.bad_remark), bad=())
+        first, count = self.bad[0], len(self.bad)
+        choice = "; `bad_rows` skip leaves such rows out" if bad_rows and self.examples else ""
+        if count == 1:
+            raise HeedfulError(first.what, where=first.where, remedy=f"{first.remedy}{choice}")
+        what = f"{count:,} rows cannot be used; the first: {first.what}"
+        where = ", ".join(str(error.where) for error in self.bad[:PLACES]) + (" …" if count > PLACES else "")
+        raise HeedfulError(what, where=where, remedy=f"{first.remedy}{choice}")
+
+    @property
+    def bad_remark(self) -> Remark:
+        """The bad rows as a remark."""
+        places = tuple(f"{error.where} {error.what}" for error in self.bad[:PLACES])
+        return Remark("rows that cannot be used, left out", len(self.bad), places)
 
 
 @dataclass(frozen=True)
@@ -110,6 +135,37 @@ class TaggedWords:
     def truth(self) -> str:
         """The words that are tagged, for a reader."""
         return tagged_words(self.words, self.tags or ())
+
+
+@dataclass(frozen=True)
+class SentencePair:
+    """A text, perhaps one that means the same and others that do not, or how similar the two are."""
+
+    text: str
+    pair: str | None = None
+    negatives: tuple[str, ...] = ()
+    score: float | None = None
+    where: str = ""
+
+    @property
+    def empty(self) -> bool:
+        """Whether a text is missing that should be there."""
+        return not self.text.strip() or (self.pair is not None and not self.pair.strip())
+
+    @property
+    def cells(self) -> dict[str, str]:
+        """What was given, by column."""
+        return TextRow(self.text, self.pair).cells
+
+    @property
+    def shown(self) -> str:
+        """The texts, for a reader."""
+        return TextRow(self.text, self.pair).shown
+
+    @property
+    def truth(self) -> str:
+        """The score, for a reader."""
+        return "" if self.score is None else f"{self.score:g}"
 
 
 def tagged_words(words: Sequence[str], tags: Sequence[str]) -> str:

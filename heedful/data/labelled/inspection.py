@@ -31,7 +31,7 @@ READERS: Mapping[str, Reader] = {
     "classify": read_text_rows,
     "regress": read_text_rows,
     "multilabel": read_multi_label_rows,
-    "tag": lambda path, columns, labelled: read_tagged(path, labelled),
+    "tag": lambda path, columns, labelled: read_tagged(path, labelled, columns),
     "answer": lambda path, columns, labelled: read_questions(path, labelled),
     "choose": lambda path, columns, labelled: read_choices(path, labelled),
 }

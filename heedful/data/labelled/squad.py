@@ -29,16 +29,18 @@ def read_questions(path: DataSource, labelled: bool = True) -> Dataset[Question]
     An answer whose offset is wrong is moved to the only place where it stands in the context, or to the nearest one
     if that is near; otherwise it is dropped, and a question with no answer left is left out. All of it is counted.
     """
-    oddities = Oddities(path)
-    asked = _from_document(path) if isinstance(path, Path) and ending(path) != ".jsonl" else read_objects(path)
-    read = (_question(fields, where, labelled, oddities) for where, fields in asked)
-    questions = [question for question in read if question is not None]
+    oddities = Oddities(path, patient=True)
+    if isinstance(path, Path) and ending(path) != ".jsonl":
+        asked = _from_document(path)
+    else:
+        asked = read_objects(path, oddities.refuse)
+    questions = list(oddities.each(asked, lambda one: _question(one[1], one[0], labelled, oddities)))
     if not questions and oddities.count(LEFT_OUT):
         where, remedy = oddities.first(LEFT_OUT), "give each answer as it stands in the context, and its start there"
         raise HeedfulError("no question has an answer that stands in its context", where=where, remedy=remedy)
-    if not questions:
+    if not questions and not oddities.bad:
         raise HeedfulError("no questions in this file", where=path, remedy=f"write {_LAYOUT}")
-    return Dataset(questions, oddities.remarks)
+    return oddities.dataset(questions)
 
 
 def _from_document(path: Path) -> Iterator[tuple[str, Fields]]:

@@ -43,19 +43,19 @@ def read_text_rows(path: DataSource, columns: Columns, labelled: bool = True) ->
 
     An unlabelled file without tabs and without a header we know is a plain one with a text in each line.
     """
-    table = text_table(path, columns, labelled)
+    table = text_table(path, columns, labelled, patient=True)
     found = find_columns(table, columns, labelled)
-    rows = [_text_row(row, found) for row in table.rows]
+    rows = list(table.oddities.each(table.rows, lambda row: _text_row(row, found)))
     if labelled:
         rows = _with_consensus(rows, table.oddities)
-    if not rows:
+    if not rows and not table.oddities.bad:
         raise HeedfulError("no row has a label", where=path, remedy="give labelled rows")
-    return Dataset(rows, table.oddities.remarks)
+    return table.oddities.dataset(rows)
 
 
-def text_table(path: DataSource, columns: Columns, labelled: bool) -> Table:
+def text_table(path: DataSource, columns: Columns, labelled: bool, patient: bool = False) -> Table:
     """The table that rows are read from, with all its columns; a plain file has one, `text`."""
-    return read_table(path, partial(_unnamed, plain=not labelled and columns.text is None))
+    return read_table(path, partial(_unnamed, plain=not labelled and columns.text is None), patient)
 
 
 def find_columns(table: Table, asked: Columns, labelled: bool = True) -> Columns:
@@ -76,7 +76,7 @@ def find_columns(table: Table, asked: Columns, labelled: bool = True) -> Columns
     )
     if found.label in (found.text, found.pair) and found.label is not None:
         what = f"the column {found.label!r} cannot be both a text and the label"
-        raise HeedfulError(what, where=f"{table.path}:1", remedy="name another with --text, --pair or --label")
+        raise HeedfulError(what, where=f"{table.path}:1", remedy="name another with `text`, `pair` or `label`")
     return found
 
 

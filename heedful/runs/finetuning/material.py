@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from heedful.checkpoints.folder import ModelFolder, read_folder
 from heedful.config import to_mapping
 from heedful.data.labelled.dataset import Columns, Dataset
-from heedful.errors import HeedfulError
 from heedful.inference.load import model_path
 from heedful.runs.finetuning.settings import FinetuningSettings
+from heedful.runs.finetuning.task_fields import fitted
 from heedful.tasks.registry import task_named, task_of
 from heedful.tasks.task import Item, Task
 from heedful.text.tokenizer import Tokenizer
-
-# The settings that are fields of a task, where the task has such a field.
-TASK_FIELDS = ("max_length", "stride", "head", "features", "combine", "lstm_width", "lstm_layers", "balance", "pooling")
 
 
 @dataclass(frozen=True)
@@ -41,7 +37,7 @@ class Material:
         train = kind.read_data(settings.train, columns)
         if settings.limit:
             train = replace(train, examples=train.examples[: settings.limit])
-        task = kind.fit(train.examples, **_task_fields(settings, {field.name for field in fields(kind)}))
+        task = fitted(kind, train.examples, settings)
         # A model folder's task is checked when it is read: this one must pass too, before it is trained for hours.
         task = task_of(described(task), "settings")
         what, remedy = f"windows of {task.max_length} tokens are", "use a lower `max_length`"
@@ -53,6 +49,12 @@ class Material:
         items = task.encode(train.examples, tokenizer)
         dev_items = task.encode(dev.examples, tokenizer) if dev else []
         return cls(folder, tokenizer, task, train, dev, items, dev_items)
+
+    def decided(self, settings: FinetuningSettings) -> FinetuningSettings:
+        """The settings with the score that decides, where the dev data tells it."""
+        if self.dev is None or settings.metric is not None:
+            return settings
+        return replace(settings, metric=self.task.decides(self.dev.examples))
 
     def remarks(self) -> list[str]:
         """What was odd about the files, and how many examples do not fit."""
@@ -73,12 +75,3 @@ def described(task: Task[Any]) -> dict[str, Any]:
 def columns_of(settings: FinetuningSettings) -> Columns:
     """The columns that were named."""
     return Columns(settings.text, settings.pair, settings.label, settings.separator)
-
-
-def _task_fields(settings: FinetuningSettings, known: Collection[str]) -> dict[str, Any]:
-    """The fields of the task that were asked for; the task must know them."""
-    found = {name: value for name in TASK_FIELDS if (value := getattr(settings, name)) not in (None, (), False)}
-    for name in found:
-        if name not in known:
-            raise HeedfulError(f"`{name}` does not go with {settings.task}", remedy="leave it out")
-    return found

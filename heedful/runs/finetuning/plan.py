@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from heedful.data.labelled.dataset import Columns
 from heedful.errors import HeedfulError
-from heedful.runs.finetuning.material import TASK_FIELDS, columns_of
+from heedful.runs.finetuning.material import columns_of
 from heedful.runs.finetuning.settings import FinetuningSettings
+from heedful.runs.finetuning.task_fields import TASK_FIELDS
 from heedful.runs.settings import resolved
 from heedful.tasks.registry import task_named
 from heedful.tasks.task import Task
@@ -16,7 +18,7 @@ from heedful.training.training_config import TrainingConfig
 
 # The settings that are fields of a plan as they stand.
 SAME = (
-    *("task", "model", "freeze", "layer_decay", "dropout", "random_weights", "by_tokens"),
+    *("task", "freeze", "set", "layer_decay", "dropout", "random_weights", "by_tokens"),
     *("epochs", "budget", "force", "multi", *TASK_FIELDS),
 )
 RATE = 5e-5
@@ -55,6 +57,7 @@ class Plan:
     epochs: float = 3.0
     budget: str | None = None  # instead of epochs
     keep: str = "best"
+    set: Mapping[str, Any] = field(default_factory=dict)  # fields that only the task has
     force: bool = False  # take a tokenizer of far fewer pieces than the model has rows
 
 
@@ -62,6 +65,7 @@ def plan_of(settings: FinetuningSettings, steps: int, eval_every: int) -> Plan:
     """The plan of the settings with so many steps and an evaluation every so many."""
     return Plan(
         **{name: getattr(settings, name) for name in SAME},
+        model=str(settings.model),
         train=str(settings.train),
         dev=None if settings.dev is None else str(settings.dev),
         limit=settings.limit or 0,

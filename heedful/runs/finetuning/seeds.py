@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
-import shutil
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from heedful.atomic import atomic_folder
 from heedful.errors import HeedfulError
 from heedful.runs.finetuning.material import Material
 from heedful.runs.finetuning.plan import training_of
 from heedful.runs.finetuning.run import SEEDS, finetune
 from heedful.runs.finetuning.settings import FinetuningSettings
-from heedful.runs.run import Run, Stage, first_process
+from heedful.runs.finetuning.several import keep_model, keep_settings
+from heedful.runs.run import Run, Stage, Trial, first_process
 from heedful.runs.score_file import write_scores
 from heedful.training.budget import TRIAL_STEPS
 from heedful.training.distributed import restarted
@@ -30,6 +29,7 @@ DEVIATIONS, LEAST = 4.0, 0.05
 class Seeds:
     """Runs of several seeds that have ended, all but perhaps the last one finished."""
 
+    folder: Path
     runs: Mapping[int, Run]
     decides: str  # the score that chose
     best: int | None = None  # the seed of the best run; None where one was stopped, or in a process that only helps
@@ -40,6 +40,23 @@ class Seeds:
         """The run that ended last."""
         return list(self.runs.values())[-1]
 
+    @property
+    def as_run(self) -> Run:
+        """All of them as one run, whose model is that of the best."""
+        if self.best is None:
+            return replace(self.last, folder=self.folder)
+        best = self.runs[self.best]
+        return Run(self.folder, self.last.outcome, best.scores, self._trials(), best.folder)
+
+    def _trials(self) -> list[Trial]:
+        return [
+            Trial(run.folder, {"seed": seed}, run.scores, remark=self._remark(seed)) for seed, run in self.runs.items()
+        ]
+
+    def _remark(self, seed: int) -> str:
+        told = {"best, kept": seed == self.best, "collapsed": seed in self.collapsed}
+        return ", ".join(text for text, so in told.items() if so)
+
 
 def run_seeds(settings: FinetuningSettings, stage: Stage) -> Seeds:
     """Run seed, seed + 1, …, each in a folder of its own; the best one's model becomes that of the whole."""
@@ -48,18 +65,21 @@ def run_seeds(settings: FinetuningSettings, stage: Stage) -> Seeds:
         raise HeedfulError("several seeds need dev data to choose by", remedy="give `dev`")
     output = stage.folder.path
     _check_free(output, stage.resume or restarted())
+    keep_settings(settings, output)
     material = Material.of(settings)
+    training = training_of(material.decided(settings), TRIAL_STEPS)
+    assert training.best is not None
     runs: dict[int, Run] = {}
     steps = None
     for seed in range(settings.seed, settings.seed + settings.seeds):
         one = replace(stage, folder=RunFolder(output / f"seed-{seed}"))
         runs[seed] = finetune(replace(settings, seed=seed), one, material, steps)
         if not runs[seed].outcome.finished:
-            return Seeds(runs, training.best)
+            return Seeds(output, runs, training.best)
         # A time is measured once: all seeds train alike.
         steps = runs[seed].outcome.steps if settings.budget else None
     if not first_process():  # which alone has evaluated
-        return Seeds(runs, training.best)
+        return Seeds(output, runs, training.best)
     return _conclude(runs, output, training.best, training.higher_is_better)
 
 
@@ -78,12 +98,11 @@ def _conclude(runs: Mapping[int, Run], output: Path, decides: str, higher_is_bet
     sign = 1 if higher_is_better else -1
     values = {seed: sign * run.scores[decides] for seed, run in runs.items()}
     best = max(values, key=lambda seed: -math.inf if math.isnan(values[seed]) else values[seed])
-    with atomic_folder(output / "model", overwrite=True) as folder:
-        shutil.copytree(runs[best].folder / "model", folder, dirs_exist_ok=True)
+    keep_model(runs[best].folder, output)
     scores = {str(seed): dict(run.scores) for seed, run in runs.items()}
     write_scores(output / SEEDS, {"decides": decides, "best": best, "runs": scores})
     lost = collapsed(list(values.values()))
-    return Seeds(runs, decides, best, tuple(seed for seed, fallen in zip(runs, lost, strict=True) if fallen))
+    return Seeds(output, runs, decides, best, tuple(seed for seed, fallen in zip(runs, lost, strict=True) if fallen))
 
 
 def collapsed(values: Sequence[float]) -> list[bool]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from heedful.errors import HeedfulError
-from heedful.runs.settings import Precision, check_bounds, data_of, refuse_idle, told
+from heedful.runs.settings import Place, Precision, check_bounds, data_of, refuse_idle, told
 
 
 @dataclass(frozen=True)
@@ -16,10 +17,10 @@ class FinetuningSettings:
 
     task: str = told(argument=True)
     _: KW_ONLY
-    model: str = told(help="A model or run folder to start from.", place="folder")
+    model: Place = told(help="A model or run folder to start from.", place="folder")
     train: Any = told(help="TSV, CSV, JSON lines, CoNLL or SQuAD.", place="file")
     dev: Any = told(None, "Labelled data to choose the best checkpoint by.", place="file")
-    output: str = told(help="The run's folder.", place="folder", flags=("-o", "--output"))
+    output: Place = told(help="The run's folder.", place="folder", flags=("-o", "--output"))
     text: str | None = told(None, "The column with the text.", unset="found by the header")
     pair: str | None = told(None, "The column with the second text.")
     label: str | None = told(None, "The column with the label.")
@@ -42,8 +43,13 @@ class FinetuningSettings:
     dropout: float | None = told(None, "Of states and attention.", unset="the folder's own", least=0, below=1)
     batch_size: int | None = told(None, unset="32; 4096 with `by_tokens`", least=1)
     by_tokens: bool = told(False, "The batch size counts tokens, not examples.")
-    accumulate: int = told(1, "Gradient accumulation: micro-batches a step.", least=1, formerly="portions")
-    precision: Precision = told("float32", "Mixed precision: bfloat16 is faster where the processor has it.")
+    accumulate: int = told(
+        1,
+        "Gradient accumulation: micro-batches a step; for embed the loss stays that of the whole batch.",
+        least=1,
+        formerly="portions",
+    )
+    precision: Precision = told("auto", "Mixed precision: bfloat16 where the processor has it, else float32.")
     max_length: int | None = told(None, "Tokens of a window.", unset="128; 384 for answer", least=1)
     stride: int | None = told(None, "Read longer texts in windows so many tokens apart.", least=0)
     freeze: str | None = told(None, "embeddings, encoder, or a number: the embeddings and so many lowest layers.")
@@ -51,15 +57,25 @@ class FinetuningSettings:
         (), "Layers of the frozen encoder, as -1,-2,-3,-4; computed once, only the head learns.", metavar="LAYERS"
     )
     pooling: str | None = told(
-        None, "What sums a text up, for classify, regress and choose: cls, or mean or max of its tokens.", unset="cls"
+        None,
+        "What sums a text up: cls, or mean or max of its tokens; not for tag and answer.",
+        unset="cls; mean for embed",
     )
     head: str | None = told(None, "For tag: linear, bilstm, crf or bilstm-crf.", unset="linear")
     combine: str | None = told(None, "How the layers of `features` are joined, for tag: concat or sum.")
     lstm_width: int | None = told(None, "Of each direction of a bilstm head.", unset="256", least=1)
     lstm_layers: int | None = told(None, "Of a bilstm head.", unset="1", least=1)
+    set: Mapping[str, Any] = told(
+        {}, "Any field of the task's own, as temperature=0.1 of embed.", metavar="FIELD=VALUE"
+    )
     random_weights: bool = told(False, "The model's shape only, to see what pretraining is worth.")
     seed: int = told(1, least=0)
     seeds: int = told(1, "So many runs, the best kept.", least=1)
+    sweep: Mapping[str, Any] = told(
+        {},
+        "Try each of several values, as learning_rate=1e-5,3e-5; of several fields all combinations.",
+        metavar="FIELD=VALUES",
+    )
     keep: str | None = told(None, "best (on dev) or last: the weights to end with.", unset="best; last without `dev`")
     metric: str | None = told(None, "The score that decides.", unset="the task's own")
     patience: int = told(0, "Stop after so many evaluations without a better one.")

@@ -74,7 +74,7 @@ def plan_of(
     """The plan of the settings with a model of this shape and so many steps in each phase."""
     phases = stretches(settings)
     return Plan(
-        corpus=settings.corpus,
+        corpus=str(settings.corpus),
         budget=settings.budget,
         lengths=tuple(phase.length for phase in phases),
         shares=tuple(phase.share for phase in phases),
@@ -83,7 +83,7 @@ def plan_of(
         recipe=recipe_of(settings, objective),
         training=training_of(settings, sum(steps)),
         model=model,
-        start=settings.start,
+        start=None if settings.start is None else str(settings.start),
         duplicates=settings.duplicates,
     )
 

@@ -31,6 +31,7 @@ from heedful.runs.pretraining.plan import (
 )
 from heedful.runs.pretraining.settings import PretrainingSettings
 from heedful.runs.run import Ready, Run, Stage, carry_out
+from heedful.runs.settings import Place
 from heedful.tasks.objectives import objective_of
 from heedful.tasks.pretraining_objective import PretrainingObjective
 from heedful.text.domain_words import extends
@@ -95,7 +96,7 @@ def _model_config(settings: PretrainingSettings, corpus: Corpus, objective: Pret
     return config
 
 
-def _config_of_start(settings: PretrainingSettings, start: str, corpus: Corpus) -> EncoderConfig:
+def _config_of_start(settings: PretrainingSettings, start: Place, corpus: Corpus) -> EncoderConfig:
     folder = read_folder(start)
     if settings.set:
         raise HeedfulError("`set` does not go with `start`", remedy="the shape is that of the folder")

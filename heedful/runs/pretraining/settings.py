@@ -6,20 +6,20 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
-from heedful.runs.settings import Precision, check_bounds, told
+from heedful.runs.settings import Place, Precision, check_bounds, told
 
 
 @dataclass(frozen=True)
 class PretrainingSettings:
     """A BERT of one's own from a built corpus."""
 
-    corpus: str = told(place="folder", argument=True)
-    output: str = told(help="The run's folder.", place="folder", flags=("-o", "--output"))
+    corpus: Place = told(place="folder", argument=True)
+    output: Place = told(help="The run's folder.", place="folder", flags=("-o", "--output"))
     _: KW_ONLY
     model: str = told("bert", "The family of the model.")
     size: str = told("mini", "tiny, mini, small, medium, base or large.")
     set: Mapping[str, Any] = told({}, "Any field of the model's config.", metavar="FIELD=VALUE")
-    start: str | None = told(
+    start: Place | None = told(
         None,
         "Go on from this model folder; `corpus` has its tokenizer, or one that `heedful tokenizer extend` made of it.",
         place="folder",
@@ -29,12 +29,13 @@ class PretrainingSettings:
     phases: str = told("128:100%", "Lengths and their shares of the steps.")
     batch_size: int = told(32, "At the first length.", least=1)
     accumulate: int = told(1, "Gradient accumulation: micro-batches a step.", least=1, formerly="portions")
-    precision: Precision = told("float32", "Mixed precision: bfloat16 is faster where the processor has it.")
+    precision: Precision = told("auto", "Mixed precision: bfloat16 where the processor has it, else float32.")
     masking: str = told("token", "token, word or phrase.")
     mask_rate: float = told(0.15, "Share of the tokens to predict.")
     pairs: str = told("nsp", "nsp, sop (sentence order) or none.")
-    duplicates: int = told(0, "Use what `corpus build --static --duplicates N` wrote.", unset="none")
+    duplicates: int = told(0, "Use the static examples that `heedful corpus build` wrote.", unset="none")
     single_sentences: bool = told(False, "A and B are one sentence each, not runs that fill the length.")
+    predict_one_in: int = told(6, "XLNet: of so many tokens one is predicted.", least=2)
     learning_rate: float = told(1e-4, flags=("--learning-rate", "--lr"))
     warmup: float = told(0.1, "Share of the steps, or steps from 1 on.")
     weight_decay: float = told(0.01)

@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from heedful.checkpoints.folder import ModelFolder, read_folder
-from heedful.checkpoints.translation_folder import check_frame
+from heedful.checkpoints.translation_folder import TranslationFolder, check_frame, load_translation, read_shape
 from heedful.data.bitext.pairs import EncodedPairs, Limits, encode_pairs
 from heedful.data.bitext.reading import SentencePair, read_pairs
 from heedful.data.labelled.dataset import Dataset
 from heedful.data.tables import ending
 from heedful.errors import HeedfulError
 from heedful.inference.load import model_path
+from heedful.runs.settings import Place
 from heedful.runs.translation.settings import TranslationSettings
 from heedful.text.sides import Sides, learn_sides
 from heedful.text.tokenizer import Tokenizer
@@ -29,26 +30,28 @@ class Material:
     dev: Sequence[SentencePair]
     dev_encoded: EncodedPairs | None  # without those that are unusable
     bert: ModelFolder | None
+    start: TranslationFolder | None = None  # the translator to go on with
 
     @classmethod
     def of(cls, settings: TranslationSettings, note: Callable[[str], object]) -> Material:
         """Read, learn and encode all of it; `note` hears what was odd and what takes a while."""
         bert, names = read_bert(settings.encoder), names_of(settings)
+        start = None if settings.start is None else load_translation(model_path(settings.start))
         train = read_pairs(settings.train, *names)
         if settings.limit:
             train = replace(train, examples=train.examples[: settings.limit])
         dev: Dataset[SentencePair] = read_pairs(settings.dev, *names) if settings.dev else Dataset(())
-        sides = _sides(settings, train.examples, bert, note)
+        sides = start.sides if start else _sides(settings, train.examples, bert, note)
         limits = limits_of(settings)
         encoded, left_out = encode_pairs(train.examples, sides, limits)
         dev_encoded, dev_left_out = encode_pairs(dev.examples, sides, limits) if dev.examples else (None, ())
         for name, remarks in (("train", train.remarks + left_out), ("dev", dev.remarks + dev_left_out)):
             for remark in remarks:
                 note(f"{name}: {remark}")
-        return cls(sides, encoded, dev.examples, dev_encoded, bert)
+        return cls(sides, encoded, dev.examples, dev_encoded, bert, start)
 
 
-def read_bert(folder: str | None) -> ModelFolder | None:
+def read_bert(folder: Place | None) -> ModelFolder | None:
     """The folder of the BERT that an encoder starts as, if one is named."""
     if folder is None:
         return None
@@ -60,7 +63,8 @@ def read_bert(folder: str | None) -> ModelFolder | None:
 def names_of(settings: TranslationSettings) -> tuple[str, str]:
     """What the two sides are called: as asked for, or as two texts end, train.en and train.de."""
     endings = [ending(Path(str(file))).removeprefix(".") for file in settings.train]
-    usual = endings if len(set(endings)) == 2 and all(endings) else ["source", "target"]
+    known = ("source", "target") if settings.start is None else read_shape(model_path(settings.start))[1]
+    usual = endings if len(set(endings)) == 2 and all(endings) else known
     source, target = settings.source or usual[0], settings.target or usual[1]
     if source == target and len(settings.train) == 1:
         raise HeedfulError(f"source and target are the same column {source!r}", remedy="name two columns")
@@ -96,7 +100,7 @@ def _target_alone(
     return learn_tokenizer((pair.target for pair in pairs), "bpe", settings.vocab_size, cased=True)
 
 
-def _loaded(folder: str) -> Tokenizer:
+def _loaded(folder: Place) -> Tokenizer:
     tokenizer = Tokenizer.load(folder)
     check_frame(tokenizer, folder)
     return tokenizer

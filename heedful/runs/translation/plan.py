@@ -20,7 +20,7 @@ from heedful.training.training_config import TrainingConfig
 
 RATE, RATE_OF_LARGE = 2e-3, 1e-3
 SAME = (
-    *("tokenizer", "vocab_size", "separate", "encoder", "encoder_rate"),
+    *("vocab_size", "separate", "encoder_rate"),
     *("batch_size", "label_smoothing", "epochs", "budget", "average", "beam"),
 )
 
@@ -40,6 +40,7 @@ class Plan:
     tokenizer: tuple[str, ...] = ()  # folders, one for both sides or one for each; none: learn them
     vocab_size: int = 8000
     separate: bool = False
+    start: str | None = None  # the folder of a translator to go on with
     encoder: str | None = None  # the folder of a BERT that the encoder starts as
     encoder_rate: float = 5e-5  # which has a learning rate of its own
     transformer: TransformerConfig | None = None  # one of the two
@@ -71,6 +72,9 @@ def plan_of(settings: TranslationSettings, shape: Shape, steps: int, eval_every:
     training = training_of(settings, steps, eval_every, checkpoint_every)
     return Plan(
         **{name: getattr(settings, name) for name in SAME},
+        start=None if settings.start is None else str(settings.start),
+        tokenizer=tuple(map(str, settings.tokenizer)),
+        encoder=None if settings.encoder is None else str(settings.encoder),
         train=tuple(map(str, settings.train)),
         dev=tuple(map(str, settings.dev)),
         limit=settings.limit or 0,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from heedful.checkpoints.encoder_folder import load_encoder
-from heedful.checkpoints.translation_folder import TranslationModel, longest_text, save_translation
+from heedful.checkpoints.translation_folder import TranslationModel, longest_text, rebuilt, save_translation
 from heedful.data.bitext.source import BitextSource
 from heedful.errors import HeedfulError
 from heedful.models.seq2seq import Seq2Seq, Seq2SeqConfig, initialise_seq2seq
@@ -73,7 +73,9 @@ def prepare(settings: TranslationSettings, stage: Stage) -> Ready:
 
 
 def fresh_model(shape: Shape, material: Material, seed: int) -> TranslationModel:
-    """The model as training finds it: random weights, or those of a BERT in its encoder."""
+    """The model as training finds it: random weights, those of a BERT in its encoder, or those of a translator."""
+    if material.start is not None:
+        return rebuilt(material.start, shape)
     if isinstance(shape, Seq2SeqConfig):
         recurrent = Seq2Seq(shape)
         initialise_seq2seq(recurrent, seed)

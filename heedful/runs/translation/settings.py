@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, fields
 from typing import Any, Literal
 
 from heedful.errors import HeedfulError
-from heedful.runs.settings import Precision, check_bounds, one_or_two, refuse_idle, told
+from heedful.runs.settings import Place, Precision, check_bounds, one_or_two, refuse_idle, told
+
+# What a model that is trained already has of its own.
+SHAPE = ("model", "size", "set", "cell", "decoder", "encoder", "vocab_size", "separate", "tokenizer")
 
 
 @dataclass(frozen=True)
@@ -22,20 +25,26 @@ class TranslationSettings:
         several=True,
     )
     dev: Any = told((), "Pairs to choose the best weights by.", place="file", several=True)
-    output: str = told(help="The run's folder.", place="folder", flags=("-o", "--output"))
+    output: Place = told(help="The run's folder.", place="folder", flags=("-o", "--output"))
     source: str | None = told(None, "The column to translate from.", unset="source; of two texts, as they end")
     target: str | None = told(None, "The column to translate to.", unset="target; of two texts, as they end")
     limit: int | None = told(None, "Train on the first N pairs only.", unset="all", least=1, metavar="N")
+    start: Place | None = told(
+        None,
+        "Go on with this trained translator, its shape and its vocabulary, on other pairs.",
+        place="folder",
+        flags=("--from",),
+    )
     model: str = told("transformer", "transformer, attention (an RNN) or rnn.")
     size: str = told("small", "tiny, small, medium, base or big.")
     set: Mapping[str, Any] = told({}, "Any field of the model's config.", metavar="FIELD=VALUE")
     cell: str | None = told(None, "Of an RNN: rnn, gru or lstm.", unset="gru")
     decoder: str | None = told(None, "Of an RNN without attention: 1, 2 or 3.", unset="3")
-    encoder: str | None = told(None, "A BERT folder to be the encoder.", place="folder")
+    encoder: Place | None = told(None, "A BERT folder to be the encoder.", place="folder")
     encoder_rate: float = told(5e-5, "Learning rate of that BERT.", above=0)
     vocab_size: int = told(8000, "Pieces of byte-level BPE.", least=1)
     separate: bool = told(False, "A vocabulary for each side, not one for both.")
-    tokenizer: tuple[str, ...] = told(
+    tokenizer: tuple[Place, ...] = told(
         (),
         "A tokenizer that is there already, for both sides; or twice, source and target.",
         place="any",
@@ -62,7 +71,7 @@ class TranslationSettings:
     forcing: str = told("1", "An RNN's teacher forcing: a share, or 1:0.5 over time.")
     batch_size: int = told(2048, "Tokens of both sides.", least=1)
     accumulate: int = told(1, "Gradient accumulation: micro-batches a step.", least=1, formerly="portions")
-    precision: Precision = told("float32", "Mixed precision: bfloat16 is faster where the processor has it.")
+    precision: Precision = told("auto", "Mixed precision: bfloat16 where the processor has it, else float32.")
     seed: int = told(1, least=0)
     average: int = told(5, "The last N checkpoints.", least=0)
     metric: Literal["bleu", "chrf", "loss"] | None = told(None, "What decides on dev.", unset="bleu")
@@ -82,5 +91,14 @@ class TranslationSettings:
         for name in ("train", "dev", "tokenizer"):
             if len(getattr(self, name)) > 2:
                 raise HeedfulError(f"`{name}` is given more than twice", remedy="give it once, or once for each side")
+        if self.start is not None:
+            self._refuse_shape()
         if len(self.tokenizer) == 2 and self.encoder is not None:
             raise HeedfulError("a BERT brings its own tokenizer", remedy="give `tokenizer` once, for the target side")
+
+    def _refuse_shape(self) -> None:
+        """A trained translator has a shape and a vocabulary already."""
+        defaults = {field.name: field.default for field in fields(self)}
+        for name in SHAPE:
+            if getattr(self, name) not in (defaults[name], {}):
+                raise HeedfulError(f"`{name}` does not go with `start`", remedy="leave it out: the model has its own")

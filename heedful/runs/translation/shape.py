@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TypeVar
 
+from heedful.checkpoints.translation_folder import read_shape
 from heedful.config import from_mapping, to_mapping
 from heedful.errors import HeedfulError
+from heedful.inference.load import model_path
 from heedful.models import seq2seq_config, transformer
 from heedful.models.encoder import EncoderConfig
 from heedful.models.seq2seq_config import Seq2SeqConfig
@@ -30,6 +32,9 @@ def shape_of(
 ) -> Shape:
     """The config of the model that is asked for; `bert` is the shape of a BERT in the place of its encoder."""
     _check(settings)
+    if settings.start is not None:
+        own, _ = read_shape(model_path(settings.start))
+        return own if settings.dropout is None else replace(own, dropout=settings.dropout)
     sizes = (source_vocab_size, target_vocab_size, joint)
     if settings.model != "transformer":
         if bert is not None:

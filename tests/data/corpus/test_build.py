@@ -188,7 +188,7 @@ def test_changed_input_rebuilds_what_changed(built, text_file, tokenizer, tmp_pa
     shorter = tmp_path / "shorter.txt"
     shorter.write_text("\n\n".join(text_file.read_text(encoding="utf-8").split("\n\n")[:300]), encoding="utf-8")
     for workers in (1, 2):
-        with pytest.raises(HeedfulError, match=r"finished corpus of another text(.|\n)*--overwrite"):
+        with pytest.raises(HeedfulError, match=r"finished corpus of another text(.|\n)*`overwrite`"):
             build_corpus([str(shorter)], folder, tokenizer, reading=READING, workers=workers)
     assert content(folder) == content(built)
     kept = []

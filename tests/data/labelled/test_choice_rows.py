@@ -76,7 +76,7 @@ def test_bad_rows_are_told_with_their_line(tmp_path, row, message):
     good = {"question": "Q", "choices": ["x", "y"], "label": 0}
     path = write(tmp_path, "a.jsonl", json.dumps(good) + "\n" + json.dumps(row) + "\n")
     with pytest.raises(HeedfulError, match=message) as caught:
-        read_choices(path)
+        read_choices(path).settled()
     assert caught.value.where == f"{path}:2"
 
 
@@ -86,10 +86,10 @@ def test_bad_rows_are_told_with_their_line(tmp_path, row, message):
 def test_a_file_without_choices_is_an_error(tmp_path, name, content):
     path = write(tmp_path, name, content)
     with pytest.raises(HeedfulError, match="no choices") as caught:
-        read_choices(path)
+        read_choices(path).settled()
     assert caught.value.where == f"{path}:1"
 
 
 def test_an_empty_file_is_an_error(tmp_path):
     with pytest.raises(HeedfulError, match="empty"):
-        read_choices(write(tmp_path, "a.jsonl", ""))
+        read_choices(write(tmp_path, "a.jsonl", "")).settled()

@@ -89,7 +89,7 @@ def test_a_stray_inside_tag_begins_an_entity_and_is_counted(tmp_path):
 def test_a_tag_of_no_known_kind_is_an_error(tmp_path, tag):
     path = write(tmp_path, "a.conll", f"Ann\tB-PER\nsings\tO\n\nRome\t{tag}\n")
     with pytest.raises(HeedfulError, match=f"the tag '{tag}' is neither") as caught:
-        read_tagged(path)
+        read_tagged(path).settled()
     assert caught.value.where == f"{path}:4" and "B-X" in caught.value.remedy
 
 
@@ -112,7 +112,7 @@ def test_files_of_plain_tags_stay_as_they_are(tmp_path):
 def test_lines_that_are_not_as_the_others(tmp_path, content, message, line):
     path = write(tmp_path, "a.conll", content.encode(errors="surrogateescape"))
     with pytest.raises(HeedfulError, match=message) as caught:
-        read_tagged(path)
+        read_tagged(path).settled()
     assert caught.value.where == f"{path}:{line}"
 
 
@@ -122,7 +122,7 @@ def test_lines_that_are_not_as_the_others(tmp_path, content, message, line):
 def test_no_sentences_is_an_error(tmp_path, name, content, labelled):
     path = write(tmp_path, name, content)
     with pytest.raises(HeedfulError, match="no sentences") as caught:
-        read_tagged(path, labelled)
+        read_tagged(path, labelled).settled()
     assert caught.value.where == path
 
 
@@ -138,7 +138,7 @@ def test_no_sentences_is_an_error(tmp_path, name, content, labelled):
 def test_json_lines_that_are_no_sentences(tmp_path, line, message):
     path = write(tmp_path, "a.jsonl", '{"words": ["a"], "tags": ["O"]}\n' + line + "\n")
     with pytest.raises(HeedfulError, match=message) as caught:
-        read_tagged(path)
+        read_tagged(path).settled()
     assert caught.value.where == f"{path}:2"
 
 
@@ -193,5 +193,5 @@ def test_words_are_those_of_the_tokenizer(text):
 def test_a_table_of_texts_is_not_taken_for_tags(tmp_path):
     path = write(tmp_path, "a.tsv", "label\tsentence\n1\tA fine film.\n")
     with pytest.raises(HeedfulError, match=r"the tag 'A fine film.' has spaces") as told:
-        read_tagged(path)
+        read_tagged(path).settled()
     assert str(told.value.where).endswith("a.tsv:2") and "classify" in told.value.remedy

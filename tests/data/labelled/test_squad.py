@@ -92,7 +92,7 @@ def test_offsets_that_do_not_match_the_text(tmp_path):
 def test_nothing_left_is_an_error(tmp_path):
     path = write(tmp_path, "a.json", squad(asked("gone", ("Paris", 12))))
     with pytest.raises(HeedfulError, match="no question has an answer that stands in its context") as caught:
-        read_questions(path)
+        read_questions(path).settled()
     assert caught.value.where == f"{path}: question gone"
 
 
@@ -121,7 +121,7 @@ def test_without_labels_answers_are_not_looked_at(tmp_path):
 def test_what_is_no_squad_file_is_told_with_its_place(tmp_path, value, message, place):
     path = write(tmp_path, "a.json", value)
     with pytest.raises(HeedfulError, match=message) as caught:
-        read_questions(path)
+        read_questions(path).settled()
     assert str(caught.value.where) == f"{path}{place}"
 
 
@@ -138,7 +138,7 @@ def test_what_is_no_squad_file_is_told_with_its_place(tmp_path, value, message, 
 def test_damaged_files(tmp_path, content, message, line):
     path = write(tmp_path, "a.json", content)
     with pytest.raises(HeedfulError, match=message) as caught:
-        read_questions(path)
+        read_questions(path).settled()
     assert str(caught.value.where) == f"{path}{line}"
 
 

@@ -131,14 +131,14 @@ def test_columns_can_be_named(tmp_path):
 def test_a_missing_column_names_those_there_are(tmp_path, names, header, message, option):
     path = write(tmp_path, "a.tsv", f"{header}\n1\t2\n")
     with pytest.raises(HeedfulError, match=message) as caught:
-        read_text_rows(path, Columns(**names))
+        read_text_rows(path, Columns(**names)).settled()
     assert caught.value.where == f"{path}:1" and option in caught.value.remedy
 
 
 def test_two_columns_of_one_name_are_refused(tmp_path):
     path = write(tmp_path, "a.tsv", "text\ttext\tlabel\na\tb\t1\n")
     with pytest.raises(HeedfulError, match="2 columns are called 'text'"):
-        read_text_rows(path, Columns())
+        read_text_rows(path, Columns()).settled()
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_two_columns_of_one_name_are_refused(tmp_path):
 def test_a_missing_label_is_an_error_unless_nobody_asks(tmp_path, name, content):
     path = write(tmp_path, name, content)
     with pytest.raises(HeedfulError, match="no label under 'label'") as caught:
-        read_text_rows(path, Columns())
+        read_text_rows(path, Columns()).settled()
     assert caught.value.where == (f"{path}:2" if "json" in name else f"{path}:3")
     rows = read_text_rows(path, Columns(), labelled=False).examples
     assert [(row.text, row.label) for row in rows] == [("a", None), ("b", None)]
@@ -170,7 +170,7 @@ def test_labels_of_json_are_spelled_as_json(tmp_path):
 def test_a_text_that_is_none_is_an_error(tmp_path, line):
     path = write(tmp_path, "a.jsonl", '{"text": "a", "label": 1}\n' + line + "\n")
     with pytest.raises(HeedfulError, match="no text under 'text'") as caught:
-        read_text_rows(path, Columns())
+        read_text_rows(path, Columns()).settled()
     assert caught.value.where == f"{path}:2"
 
 
@@ -179,7 +179,7 @@ def test_minus_is_a_label_beside_plus(tmp_path):
     assert [row.label for row in read_text_rows(path, Columns()).examples] == ["+", "-"]
     path = write(tmp_path, "b.tsv", "text\tlabel\nb\t-\n")
     with pytest.raises(HeedfulError, match="no row has a label"):
-        read_text_rows(path, Columns())
+        read_text_rows(path, Columns()).settled()
 
 
 def test_plain_lines_without_labels(tmp_path):
@@ -205,11 +205,11 @@ def test_empty_texts_are_kept(tmp_path):
 def test_a_column_is_not_both_text_and_label(tmp_path):
     path = write(tmp_path, "a.tsv", "sentence\tlabel\nA film.\tgood\n")
     with pytest.raises(HeedfulError, match="'sentence' cannot be both a text and the label"):
-        read_text_rows(path, Columns(label="sentence"))
+        read_text_rows(path, Columns(label="sentence")).settled()
 
 
 def test_semicolons_between_columns_are_named(tmp_path):
     path = write(tmp_path, "a.csv", "id;text;label\n1;A film.;good\n")
     with pytest.raises(HeedfulError, match="no column is known") as told:
-        read_text_rows(path, Columns())
+        read_text_rows(path, Columns()).settled()
     assert "semicolons" in told.value.remedy

@@ -1,0 +1,67 @@
+"""What every model is that reads from left to right and says what comes next, whatever it is made of.
+
+It scores texts, and `heedful/decoding.py` writes them with it: `start` reads prompts, `step` goes on symbol by symbol.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from heedful.models.encoder import Encoder
+from heedful.schema import Batch
+
+
+class LanguageModel(nn.Module, ABC):
+    """An encoder, which never sees the future, with a head over the vocabulary."""
+
+    encoder: Encoder
+
+    @property
+    def device(self) -> torch.device:
+        """Where its weights are."""
+        return self.encoder.token_matrix.device
+
+    @abstractmethod
+    def logits(self, states: Tensor) -> Tensor:
+        """(…, D) -> (…, V), of what comes after each of some states of the last layer."""
+
+    @abstractmethod
+    def loss(self, states: Tensor, labels: Tensor) -> Tensor:
+        """The cross-entropy of what came after each of M states, (M, D) and (M,), summed: for training."""
+
+    @abstractmethod
+    def start(self, read: Batch, hypotheses: int, longest: int) -> Any:
+        """The state of `heedful.decoding` after B beginnings, of which some may be empty.
+
+        There is room for `hypotheses` of each and at most `longest` steps. The first step is given the last token of
+        each prompt, which therefore is not among the tokens that were read.
+        """
+
+    @abstractmethod
+    def step(self, tokens: Tensor, state: Any) -> tuple[Tensor, Any]:
+        """Give each hypothesis its newest symbol, tokens (B, K); logits of the next one (B, K, V), and the new state.
+
+        The old state cannot be used again.
+        """
+
+    def log_probabilities(self, batch: Batch, targets: Tensor) -> Tensor:
+        """log p of what came after each token of a batch, (N,) for targets (N,); memory goes by parts."""
+        states = self.encoder(batch).last
+        rows = max(1, ROWS_TIMES_PIECES // self.encoder.config.vocab_size)
+        parts = zip(torch.split(states, rows), torch.split(targets, rows), strict=True)
+        return torch.cat([self._at(self.logits(some), right) for some, right in parts])
+
+    def pack(self) -> None:
+        """Make this model faster on a CPU, for inference only, where it can be."""
+        self.encoder.pack()
+
+    @staticmethod
+    def _at(logits: Tensor, right: Tensor) -> Tensor:
+        return torch.log_softmax(logits.float(), -1).gather(1, right[:, None])[:, 0]
+
+
+ROWS_TIMES_PIECES = 4_000_000  # of the logits that are in memory at once
