@@ -16,6 +16,7 @@ from heedful.cli.plain_warnings import show_warnings_plainly
 from heedful.errors import HeedfulError
 
 VERBS = (
+    "convert",
     "corpus",
     "doctor",
     "embed",
@@ -24,6 +25,7 @@ VERBS = (
     "fill",
     "finetune",
     "inspect",
+    "nearest",
     "new",
     "predict",
     "pretrain",
@@ -36,6 +38,7 @@ VERBS = (
     "toy",
     "translate",
     "vectors",
+    "verify",
 )
 
 
