@@ -16,6 +16,7 @@ from heedful.cli.plain_warnings import show_warnings_plainly
 from heedful.errors import HeedfulError
 
 VERBS = (
+    "convert",
     "corpus",
     "doctor",
     "embed",
@@ -37,6 +38,7 @@ VERBS = (
     "toy",
     "translate",
     "vectors",
+    "verify",
 )
 
 
