@@ -17,6 +17,7 @@ from heedful.cli.version import show_version
 from heedful.errors import HeedfulError
 
 VERBS = (
+    "convert",
     "corpus",
     "doctor",
     "embed",
@@ -38,6 +39,7 @@ VERBS = (
     "toy",
     "translate",
     "vectors",
+    "verify",
 )
 
 
