@@ -9,13 +9,14 @@ def show_version(ctx: click.Context, parameter: click.Parameter, asked: bool) ->
     """Print it and end; nothing slow is imported for it."""
     if not asked or ctx.resilient_parsing:
         return
-    from heedful import __version__
+    from importlib.metadata import version
+
     from heedful.training.processor_name import instructions, processor_name
 
     found = instructions()
     there = {"bfloat16", "AMX"} & set(found)
     precision = "bfloat16 for the products of training" if there else "float32, for want of bfloat16 instructions"
-    click.echo(f"heedful, version {__version__}")
+    click.echo(f"heedful, version {version('heedful')}")
     click.echo(f"processor: {processor_name()}" + (f" ({', '.join(found)})" if found else ""))
     click.echo(f"precision: {precision}; answers are in float32 (heedful doctor measures)")
     ctx.exit()
