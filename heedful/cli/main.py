@@ -16,6 +16,7 @@ from heedful.cli.plain_warnings import show_warnings_plainly
 from heedful.errors import HeedfulError
 
 VERBS = (
+    "bench",
     "corpus",
     "doctor",
     "embed",
