@@ -134,6 +134,14 @@ def read_task(folder: Path) -> dict[str, Any]:
     return task
 
 
+def is_for_task(folder: ModelFolder) -> bool:
+    """Whether a folder is fine-tuned for a task, by its task.json or by its class."""
+    if (folder.weights / TASK).is_file():
+        return True
+    names = {folder.family.classes.get(kind) for kind in TASKS}
+    return any(name in names for name in folder.config.get("architectures") or ())
+
+
 def _built(build: Callable[[Encoder], nn.Module], folder: ModelFolder, seed: int) -> nn.Module:
     """A head may hold any layer, and torch's layers draw their start from its one generator: it is lent for that."""
     encoder = unfilled(folder.model_config.build, folder.weights / CONFIG)

@@ -17,6 +17,7 @@ from heedful.errors import HeedfulError
 
 VERBS = (
     "bench",
+    "convert",
     "corpus",
     "doctor",
     "embed",
@@ -25,17 +26,20 @@ VERBS = (
     "fill",
     "finetune",
     "inspect",
+    "nearest",
     "new",
     "predict",
     "pretrain",
     "report",
     "score",
+    "search",
     "serve",
     "similarity",
     "tokenizer",
     "toy",
     "translate",
     "vectors",
+    "verify",
 )
 
 

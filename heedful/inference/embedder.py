@@ -27,10 +27,11 @@ from heedful.inference.attention_maps import AttentionMaps, attention_input, att
 from heedful.inference.features import Features, Pieces, Vectors, features_of
 from heedful.inference.fill_mask import Blank, fill_mask
 from heedful.inference.masked_lm import MaskedLm, load_mlm_head
+from heedful.inference.onnx_engine import OnnxEncoder, onnx_file
 from heedful.inference.predictor import Predictor
 from heedful.inference.smaller_batches import in_halves
 from heedful.inference.workers import worker_pool
-from heedful.models.encoder import check_room
+from heedful.models.encoder import Encoder, check_room
 from heedful.nn.packed_linear import can_pack
 from heedful.text.tokenizer import was_truncated
 
@@ -76,7 +77,9 @@ class Embedder:
     def __init__(self, folder: ModelFolder, device: str = "cpu") -> None:
         self.folder = folder
         self.tokenizer = folder.require_tokenizer()
-        self.encoder = load_encoder(folder).to(device)
+        exported = onnx_file(folder.weights)
+        self.encoder: Encoder = OnnxEncoder(folder.model_config, exported) if exported else load_encoder(folder)
+        self.encoder.to(device)
         if device == "cpu" and can_pack():
             self.encoder.pack()
         self.device = device

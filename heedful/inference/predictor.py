@@ -17,8 +17,10 @@ from heedful.checkpoints.folder import ModelFolder
 from heedful.checkpoints.task_folder import TASK, load_for_task, read_task
 from heedful.config import from_mapping
 from heedful.data.labelled.dataset import Columns, Dataset, TextRow
+from heedful.data.labelled.spellings import respelled, spelling_of
 from heedful.data.tables import RAGGED, ending
 from heedful.errors import HeedfulError
+from heedful.inference.onnx_engine import OnnxHead, onnx_file
 from heedful.inference.workers import worker_pool
 from heedful.models.encoder import Encoder, encoder_of
 from heedful.nn.packed_linear import can_pack
@@ -47,6 +49,7 @@ class TrainingData:
 
     columns: Columns = field(default_factory=Columns)  # those that were named
     pairs: bool | None = None  # whether the texts came in pairs, if that is known
+    merge_labels: str | None = None  # "case" if labels that differ only by case or spaces were taken for one
 
 
 class Predictor:
@@ -65,7 +68,10 @@ class Predictor:
         told = {known.name: settings[known.name] for known in fields(TrainingData) if known.name in settings}
         self.trained_on = from_mapping(TrainingData, told, file)
         folder.check_room(f"max_length {self.task.max_length} is", self.task.max_length, where=file)
-        self.model: nn.Module = load_for_task(folder, self.task.model, seed=0, complete=True).to(device).eval()
+        if exported := onnx_file(folder.weights):
+            self.model: nn.Module = OnnxHead(exported)
+            return
+        self.model = load_for_task(folder, self.task.model, seed=0, complete=True).to(device).eval()
         if encoder is not None:
             self.model.encoder = encoder
         elif device == "cpu" and can_pack():
@@ -94,6 +100,9 @@ class Predictor:
         """
         found = self.task.read_data(data, self.columns(data, columns or Columns(), labelled), labelled)
         if labelled:
+            if self.trained_on.merge_labels:
+                spelling = spelling_of(getattr(self.task, "labels", ()))
+                found = replace(found, examples=[respelled(example, spelling) for example in found.examples])
             self.task.check(found.examples)
             return replace(found, remarks=(*found.remarks, *self.task.unseen(found.examples)))
         _check_whole(found)
