@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Iterator
@@ -102,9 +103,8 @@ def test_the_same_call_is_shown_and_right(live: Any, browser: Browser) -> None:
     assert f"curl {live.url}/v1/models/tiny/fill" in shown[0] and "it'\\''s the [MASK]" in shown[0]
     assert 'Client("' in shown[1] and '.call("fill", ["it\'s the [MASK] \\"cat\\""], top=5)' in shown[1]
     assert shown[2].startswith("heedful fill MODEL 'it'\\''s the")
-    from heedful.client import Client  # noqa: F401  what is shown runs as it stands
-
-    assert len(eval(shown[1].splitlines()[-1])[0]["masks"][0]["guesses"]) == 5
+    given = json.loads(shown[0].partition(" -d '")[2][:-1].replace("'\\''", "'"))
+    assert len(live.ask("tiny", "fill", **given)["results"][0]["masks"][0]["guesses"]) == 5
     seen.context.close()
 
 
