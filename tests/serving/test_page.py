@@ -1,4 +1,4 @@
-"""The page in a browser: every verb of every model, both languages, wide and narrow, by keyboard, and nothing foreign."""
+"""The page in a browser: every verb, both languages, wide and narrow, by keyboard, and nothing foreign."""
 
 from __future__ import annotations
 
