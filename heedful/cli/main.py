@@ -17,6 +17,7 @@ from heedful.cli.version import show_version
 from heedful.errors import HeedfulError
 
 VERBS = (
+    "bench",
     "convert",
     "corpus",
     "doctor",
