@@ -23,6 +23,7 @@ VERBS = (
     "export",
     "fill",
     "finetune",
+    "generate",
     "inspect",
     "new",
     "predict",
