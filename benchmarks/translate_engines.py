@@ -8,8 +8,8 @@ from pathlib import Path
 
 import torch
 
-from heedful.checkpoints.ctranslate2_export import ctranslate2_vocabulary, export_ctranslate2
 from heedful.checkpoints.translation_folder import TranslationFolder, load_translation
+from heedful.export.ctranslate2_folder import ctranslate2_vocabulary, export_ctranslate2
 from heedful.inference.load import model_path
 from heedful.text.sides import Symbols
 
@@ -26,7 +26,7 @@ def heedful(model: Path, scratch: Path) -> Translate:
     """This project."""
     from heedful.inference.load import load_translator
 
-    translator = load_translator(model, "cpu")
+    translator = load_translator(model, "cpu", "heedful")
     return lambda texts: translator.translate(texts, beam=BEAM)
 
 

@@ -18,10 +18,10 @@ from typing import Any
 from materials import multi30k
 from results_file import RESULTS, Table, write_results
 
-from heedful.checkpoints.ctranslate2_export import ctranslate2_module, ctranslate2_vocabulary, export_ctranslate2
 from heedful.checkpoints.translation_folder import load_translation
 from heedful.data.bitext.reading import read_pairs
 from heedful.decoding import Beam
+from heedful.export.ctranslate2_folder import ctranslate2_module, ctranslate2_vocabulary, export_ctranslate2
 from heedful.inference.load import load_translator, model_path
 from heedful.inference.translator import Translator
 
@@ -51,7 +51,7 @@ def main() -> None:
 
 def compared(run: Path) -> list[list[Any]]:
     """The rows of a model."""
-    mine = load_translator(run, "cpu")
+    mine = load_translator(run, "cpu", "heedful")
     texts = [pair.source for pair in read_pairs([multi30k("test_2016_flickr.tsv")], *mine.folder.names).examples]
     right = searched(mine, texts)
     others = {

@@ -34,6 +34,7 @@ class Group:
     start: int
     count: int
     length: int
+    visible: Tensor | None = None  # (b, 1, 1, T) where a padded block holds tokens; None: everywhere
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,11 @@ def between_cls_and_sep(tokenizer: Tokenizer, where: Path) -> None:
         )
 
 
+def no_tokenizer(folder: Path) -> Tokenizer | None:
+    """What a family has in a folder without tokenizer.json, if it knows of no other file."""
+    return None
+
+
 @dataclass(frozen=True)
 class Family(Generic[C]):
     """How the models of one type are read, built, started, named on disk and framed, and what they can be used for."""
@@ -47,8 +52,8 @@ class Family(Generic[C]):
     initialise: Callable[[nn.Module, C, int], None]  # what a model or a part of it starts as, by a seed
     names: NameTable = field(default_factory=own_names)
     check_frame: Callable[[Tokenizer, Path], None] = any_frame  # refuses a tokenizer that frames texts otherwise
-    # Reads the tokenizer of a folder that has a SentencePiece file, spiece.model, and no tokenizer.json.
-    read_spiece: Callable[[Path], Tokenizer] | None = None
+    # The tokenizer of a folder without tokenizer.json and vocab.txt, from other files or none; None if there is none.
+    other_tokenizer: Callable[[Path], Tokenizer | None] = no_tokenizer
     # Hugging Face's classes by what they are for: the "Model" alone, "PreTraining", "TokenClassification" …
     classes: Mapping[str, str] = field(default_factory=dict)
     aliases: tuple[str, ...] = ()  # what else it may be called where a user names a family
@@ -58,6 +63,7 @@ class Family(Generic[C]):
     pretraining: Callable[[C], nn.Module] | None = None
     objectives: tuple[str, ...] = ()
     masked_lm: Callable[[C], nn.Module] | None = None  # the head that guesses masked tokens, on disk the part `mlm`
+    token_heads: Mapping[str, Callable[[C], nn.Module]] = field(default_factory=dict)  # others over each state, by part
     language_model: Callable[[C], LanguageModel] | None = None  # the model that says what comes next
     pooling: str = "mean"  # how a text becomes a vector where nothing else is said
     parts: Mapping[str, str] = field(default_factory=dict)  # what a folder may lack -> what to call it

@@ -17,7 +17,6 @@ from heedful.checkpoints.weights import WeightSource
 from heedful.errors import HeedfulError, no_such_model
 from heedful.models.encoder import EncoderConfig, check_room
 from heedful.text.tokenizer import Tokenizer
-from heedful.text.tokenizer_folder import FILES
 
 CONFIG = "config.json"
 # How many pieces the tokenizer has that belongs to a model with more rows than that; Hugging Face passes it over.
@@ -119,11 +118,11 @@ def with_pieces(foreign: Mapping[str, Any] | None, tokenizer: Tokenizer | None, 
 
 
 def _tokenizer(layout: SentenceLayout, family: Family[Any]) -> Tokenizer | None:
-    if any((layout.encoder / name).is_file() for name in FILES):
-        tokenizer = Tokenizer.load(layout.encoder)
-    elif family.read_spiece is not None and (layout.encoder / "spiece.model").is_file():
-        tokenizer = family.read_spiece(layout.encoder)
+    if any((layout.encoder / name).is_file() for name in ("tokenizer.json", "vocab.txt")):
+        tokenizer: Tokenizer | None = Tokenizer.load(layout.encoder)
     else:
+        tokenizer = family.other_tokenizer(layout.encoder)
+    if tokenizer is None:
         return None
     family.check_frame(tokenizer, layout.encoder)
     if layout.lower_case and tokenizer.encode("A").ids != tokenizer.encode("a").ids:

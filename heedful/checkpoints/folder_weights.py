@@ -13,6 +13,8 @@ from heedful.checkpoints.weights import WeightSource, source
 from heedful.errors import HeedfulError
 from heedful.models.encoder import EncoderConfig
 
+ONNX = "model.onnx"  # an exported folder has it instead of weights
+
 
 @contextmanager
 def open_weights(folder: Path, family: Family[Any], config: EncoderConfig) -> Iterator[WeightSource]:
@@ -25,6 +27,8 @@ def open_weights(folder: Path, family: Family[Any], config: EncoderConfig) -> It
 
 def weight_notes(folder: Path, family: Family[Any], config: EncoderConfig) -> list[str]:
     """What is accepted in the weights although it is unusual: absent parts, repetitions, old names, other precision."""
+    if (folder / ONNX).is_file():
+        return [f"{ONNX} computes, as it was exported"]
     names = family.names
     with open_weights(folder, family, config) as found:
         absent = [name for part, name in family.parts.items() if not found.holds(part)]

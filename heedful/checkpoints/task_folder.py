@@ -19,6 +19,7 @@ from heedful.checkpoints.family import Family
 from heedful.checkpoints.folder import CONFIG, ModelFolder, with_pieces
 from heedful.checkpoints.names import TASK_HEADS
 from heedful.checkpoints.new_folder import new_folder
+from heedful.checkpoints.sentence_transformers import SentenceSettings, write_layout
 from heedful.checkpoints.tensors import write_tensors
 from heedful.checkpoints.weights import WeightSource, fill_parameters, fits, take_apart, unfilled
 from heedful.errors import HeedfulError
@@ -92,12 +93,14 @@ def save_for_task(
     architecture: str | None,
     labels: Sequence[str] = (),
     foreign: Mapping[str, Any] | None = None,
+    sentence: SentenceSettings | None = None,
     overwrite: bool = False,
 ) -> None:
     """Write a model folder with `task` as its task.json, as a whole or not at all.
 
     `architecture` is what Hugging Face's class that computes the same is for, such as "TokenClassification", if there
-    is one, and `foreign` the config.json of the folder the model came from.
+    is one, and `foreign` the config.json of the folder the model came from. With `sentence` the folder is one of
+    sentence-transformers too.
     """
     config = encoder_of(model).config
     family = family_named(config.model_type)
@@ -111,6 +114,8 @@ def save_for_task(
         write_json(folder / CONFIG, values)
         write_json(folder / TASK, dict(task))
         write_tensors(folder, tensors)
+        if sentence is not None:
+            write_layout(folder, sentence, task["max_length"], config.width)
 
 
 def problem_of(task: Mapping[str, Any], labels: Sequence[str]) -> str:
@@ -127,6 +132,14 @@ def read_task(folder: Path) -> dict[str, Any]:
     if not isinstance(task.get("task"), str):
         raise HeedfulError("the file does not name its task", where=file, remedy='add it, such as "task": "classify"')
     return task
+
+
+def is_for_task(folder: ModelFolder) -> bool:
+    """Whether a folder is fine-tuned for a task, by its task.json or by its class."""
+    if (folder.weights / TASK).is_file():
+        return True
+    names = {folder.family.classes.get(kind) for kind in TASKS}
+    return any(name in names for name in folder.config.get("architectures") or ())
 
 
 def _built(build: Callable[[Encoder], nn.Module], folder: ModelFolder, seed: int) -> nn.Module:

@@ -12,6 +12,7 @@ from typing import Any
 
 from torch import Tensor
 
+from heedful.checkpoints.elmo_hdf5 import config_of_options, options_file
 from heedful.checkpoints.stored_tensor import StoredTensor
 from heedful.checkpoints.tensor_bundle import read_bundle
 from heedful.checkpoints.tensorflow_names import names_for, of_optimiser
@@ -47,8 +48,9 @@ class Transposed:
 
 
 def config_file(folder: Path) -> Path | None:
-    """The file in which a folder describes its model: Hugging Face's, else Google's."""
-    return next((folder / name for name in (CONFIG, *GOOGLE_CONFIGS) if (folder / name).is_file()), None)
+    """The file in which a folder describes its model: Hugging Face's, else Google's, else that of a published ELMo."""
+    named = next((folder / name for name in (CONFIG, *GOOGLE_CONFIGS) if (folder / name).is_file()), None)
+    return named or options_file(folder)
 
 
 def config_values(folder: Path) -> dict[str, Any]:
@@ -57,6 +59,8 @@ def config_values(folder: Path) -> dict[str, Any]:
     if file is None:
         what = f"no {CONFIG} (or {GOOGLE_CONFIGS[0]}) in the folder"
         raise HeedfulError(what, where=folder, remedy="give a folder in Hugging Face's layout, or in Google's")
+    if file == options_file(folder):
+        return config_of_options(file)
     values = read_json(file)
     return values if file.name == CONFIG else _in_hugging_face_words(values)
 

@@ -19,6 +19,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from heedful.checkpoints.bin_file import read_bin
+from heedful.checkpoints.elmo_hdf5 import config_of_options, options_file, read_hdf5, weights_file
 from heedful.checkpoints.stored_tensor import FETCH_AGAIN, StoredTensor
 from heedful.checkpoints.tensorflow_folder import checkpoint_index, read_checkpoint
 from heedful.errors import HeedfulError
@@ -73,6 +74,10 @@ def open_tensors(folder: Path) -> Iterator[Tensors]:
                         _check_shard(path, names, set(files[path]))
                 yield Tensors({name: file[name] for file in files.values() for name in file}, folder)
             return
+    published, options = weights_file(folder), options_file(folder)
+    if published is not None and options is not None:
+        yield Tensors(read_hdf5(published, config_of_options(options)), folder)
+        return
     checkpoint = checkpoint_index(folder)
     if checkpoint is None:
         what = f"no weights ({SINGLE}, pytorch_model.bin, their index for shards, or a TensorFlow checkpoint)"

@@ -50,7 +50,7 @@ XLNET = Family(
     initialise=initialise,
     names=XLNET_NAMES,
     check_frame=check_frame,
-    read_spiece=read_spiece,
+    other_tokenizer=read_spiece,
     classes={
         "Model": "XLNetModel",
         "PreTraining": "XLNetLMHeadModel",

@@ -6,25 +6,48 @@ import click
 
 
 @click.command()
-@click.argument("run", type=click.Path())
-@click.option("--to", "engine", required=True, type=click.Choice(["ctranslate2"]), help="The engine to write for.")
+@click.argument("model", type=click.Path())
+@click.option(
+    "--to", "engine", required=True, type=click.Choice(["onnx", "ctranslate2"]), help="The engine to write for."
+)
 @click.option("-o", "--output", required=True, type=click.Path(file_okay=False), help="The folder to write.")
-@click.option("--quantization", default="float32", show_default=True, help="float16, int8 …; smaller and less exact.")
+@click.option(
+    "--precision",
+    "--quantization",
+    default="float32",
+    show_default=True,
+    help="float32 or int8; for CTranslate2 also float16 and its others. Smaller and less exact.",
+)
+@click.option("--texts", type=click.Path(dir_okay=False), help="For ONNX: lines to compare on, the first 100.")
 @click.option("--overwrite", is_flag=True, help="Replace a model that is there.")
-def command(run: str, engine: str, output: str, quantization: str, overwrite: bool) -> None:
-    """Write the Transformer of RUN (a run folder or its model folder) for CTranslate2.
+def command(model: str, engine: str, output: str, precision: str, texts: str | None, overwrite: bool) -> None:
+    """Write MODEL (a model folder or a run) for ONNX Runtime or, a translation Transformer, for CTranslate2.
 
-    What comes out is a folder for `ctranslate2.Translator`: it takes pieces without [CLS] and [SEP] and gives pieces.
-    The tokenizer lies beside it.
+    An ONNX folder holds model.onnx for any batch and length, with pooling or the head of its task, and the tokenizer.
+    What it says is compared with ours after it is written, and the differences are printed; one that says something
+    else is not kept. `heedful embed`, `similarity` and `predict` take such a folder like any other.
 
     \b
     Examples:
-      heedful export run --to ctranslate2 -o exported
-      heedful export run --to ctranslate2 -o exported --quantization int8
+      heedful export MODEL --to onnx -o exported
+      heedful export run --to onnx --precision int8 -o small
+      heedful export run --to ctranslate2 -o translator
     """
-    from heedful.checkpoints.ctranslate2_export import export_ctranslate2
-    from heedful.checkpoints.translation_folder import load_translation
     from heedful.inference.load import model_path
 
-    export_ctranslate2(load_translation(model_path(run)), output, quantization, overwrite)
-    click.echo(f"{output}: {quantization} for {engine}", err=True)
+    if engine == "onnx":
+        from itertools import islice
+
+        from heedful.checkpoints.folder import read_folder
+        from heedful.inference.onnx_export import SENTENCES, export_onnx
+        from heedful.text.documents import read_lines
+
+        lines = [line for line in islice(read_lines(texts), 100) if line.strip()] if texts else SENTENCES
+        found = export_onnx(read_folder(model_path(model)), output, precision, lines, overwrite)
+        click.echo(f"{output}: {precision} for ONNX Runtime; {found}", err=True)
+        return
+    from heedful.checkpoints.translation_folder import load_translation
+    from heedful.export.ctranslate2_folder import export_ctranslate2
+
+    export_ctranslate2(load_translation(model_path(model)), output, precision, overwrite)
+    click.echo(f"{output}: {precision} for {engine}", err=True)

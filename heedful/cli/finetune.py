@@ -14,10 +14,14 @@ from heedful.runs.finetuning.settings import FinetuningSettings
 @peek_option
 @session_options
 def command(peek: int, **options: object) -> None:
-    """Fine-tune a model folder for TASK: classify (one label, or several with --multi), regress, tag, answer or choose.
+    """Fine-tune a model folder for TASK: classify (several labels with --multi), regress, tag, answer, choose or embed.
 
     The run folder gets config.toml, metrics.jsonl, timing.json, report.html, checkpoints/ and, at the end, model/,
     which loads here and, where Hugging Face has such a class, there. Columns are found by the header.
+
+    embed makes sentence vectors of your own: from pairs that mean the same (the others of a batch are what does not,
+    and so are columns called negative), from pairs with a score, or from lines alone, each twice through dropout.
+    Batches may be as large as you like with --accumulate. The folder loads in sentence-transformers too.
 
     \b
     Examples:
@@ -29,6 +33,8 @@ def command(peek: int, **options: object) -> None:
       heedful finetune tag --model MODEL --train train.conll --dev dev.conll --head bilstm-crf -o run
       heedful finetune answer --model MODEL --train squad.json --dev dev.json --epochs 2 --lr 3e-5 -o run
       heedful finetune choose --model MODEL --train train.jsonl --dev dev.jsonl --seeds 5 -o run
+      heedful finetune embed --model MODEL --train pairs.tsv --dev sts.tsv --batch-size 256 --accumulate 8 -o run
+      heedful finetune embed --model MODEL --train lines.txt --dev sts.tsv --lr 3e-5 --epochs 1 -o run
       heedful finetune classify --model MODEL --train train.tsv --dev dev.tsv --sweep lr=1e-5,3e-5 -o run
       heedful finetune classify --model MODEL --train train.tsv --peek 3 -o run
       heedful finetune --resume -o run

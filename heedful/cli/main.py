@@ -16,6 +16,7 @@ from heedful.cli.plain_warnings import show_warnings_plainly
 from heedful.errors import HeedfulError
 
 VERBS = (
+    "convert",
     "corpus",
     "doctor",
     "embed",
@@ -25,16 +26,20 @@ VERBS = (
     "finetune",
     "generate",
     "inspect",
+    "nearest",
     "new",
     "predict",
     "pretrain",
     "report",
     "score",
+    "search",
+    "serve",
     "similarity",
     "tokenizer",
     "toy",
     "translate",
     "vectors",
+    "verify",
 )
 
 

@@ -16,6 +16,7 @@ from heedful.runs.settings import Told, settings_from, told_of
 C = TypeVar("C", bound=Callable[..., Any])
 S = TypeVar("S")
 _PLACES: Mapping[str, Mapping[str, bool]] = {"file": {"dir_okay": False}, "folder": {"file_okay": False}, "any": {}}
+_GIVEN = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
 
 
 class RunOption(click.Option):
@@ -62,7 +63,7 @@ def given_options(kind: type[Any]) -> dict[str, Any]:
     ctx = click.get_current_context()
     names = {field.name for field in dataclasses.fields(kind)}
     sources = {name: ctx.get_parameter_source(name) for name in ctx.params}
-    return {name: ctx.params[name] for name in names if sources.get(name) is ParameterSource.COMMANDLINE}
+    return {name: ctx.params[name] for name in names if sources.get(name) in _GIVEN}
 
 
 def _flags(field: dataclasses.Field[Any]) -> tuple[str, ...]:

@@ -23,14 +23,16 @@ from heedful.checkpoints.encoder_folder import load_encoder
 from heedful.checkpoints.folder import ModelFolder
 from heedful.data.batching import TOKENS_PER_BATCH, cut_by_tokens, flat_batch
 from heedful.errors import HeedfulError
+from heedful.inference.attention_maps import AttentionMaps, attention_input, attention_weights
 from heedful.inference.features import Features, Pieces, Vectors, features_of
 from heedful.inference.fill_mask import Blank, fill_mask
 from heedful.inference.generator import TextGenerator, language_model_of, writing_of
 from heedful.inference.masked_lm import MaskedLm, load_mlm_head
+from heedful.inference.onnx_engine import OnnxEncoder, onnx_file
 from heedful.inference.predictor import Predictor
 from heedful.inference.smaller_batches import in_halves
 from heedful.inference.workers import worker_pool
-from heedful.models.encoder import check_room
+from heedful.models.encoder import Encoder, check_room
 from heedful.models.language_model import LanguageModel
 from heedful.nn.packed_linear import can_pack
 from heedful.text.tokenizer import was_truncated
@@ -77,7 +79,9 @@ class Embedder:
     def __init__(self, folder: ModelFolder, device: str = "cpu") -> None:
         self.folder = folder
         self.tokenizer = folder.require_tokenizer()
-        self.encoder = load_encoder(folder).to(device)
+        exported = onnx_file(folder.weights)
+        self.encoder: Encoder = OnnxEncoder(folder.model_config, exported) if exported else load_encoder(folder)
+        self.encoder.to(device)
         if device == "cpu" and can_pack():
             self.encoder.pack()
         self.device = device
@@ -134,6 +138,15 @@ class Embedder:
         """The likeliest pieces for every [MASK] in `text` (and `pair`), with their probabilities."""
         return fill_mask(self.masked_lm, text, pair, top)
 
+    def attention(self, texts: Sequence[str | tuple[str, str]], max_length: int | None = None) -> list[AttentionMaps]:
+        """The attention weights of each text or pair of texts, by layer and head, with the tokens they are between."""
+        limit, found = self.limit(max_length), list[AttentionMaps]()
+        for text in texts:
+            ids, segments, tokens = attention_input(self.tokenizer, text, limit)
+            (weights,) = attention_weights(self.encoder, [(ids, segments)], self.device)
+            found.append(AttentionMaps(tokens, segments, weights))
+        return found
+
     @cached_property
     def language_model(self) -> LanguageModel:
         """The model with the head that says what comes next, which is read when it is first needed."""
@@ -188,6 +201,18 @@ class Embedder:
         check_room(f"max_length {max_length} is", max_length, self.encoder.max_length)
         return max_length
 
+    def pieces_of(self, texts: Sequence[str], wanted: Features, limit: int) -> list[Pieces]:
+        """Texts as the model sees them, each cut to `limit` tokens."""
+        words = wanted.unit == "word"
+        encodings = self.tokenizer.encode_batch(texts, limit, offsets=words)
+        return [Pieces(e.ids, e.word_ids if words else [], was_truncated(e)) for e in encodings]
+
+    def vectors_of(self, pieces: Sequence[Pieces], wanted: Features) -> list[Vectors]:
+        """The vectors of texts in one batch; equally long ones should be neighbours."""
+        with torch.inference_mode():
+            flat = flat_batch([p.ids for p in pieces]).to(self.device)
+            return features_of(self.encoder, flat, pieces, wanted)
+
     def chunks(
         self, texts: Iterable[str], wanted: Features, max_length: int | None = None, shortcut: bool = True
     ) -> Iterator[Chunk]:
@@ -228,17 +253,12 @@ class Embedder:
     def _works(self, texts: Iterable[str], wanted: Features, limit: int) -> Iterator[Work]:
         source = iter(texts)
         while chunk := list(islice(source, TEXTS_PER_CHUNK[wanted.unit])):
-            words = wanted.unit == "word"
-            encodings = self.tokenizer.encode_batch(chunk, limit, offsets=words)
-            pieces = [Pieces(e.ids, e.word_ids if words else [], was_truncated(e)) for e in encodings]
+            pieces = self.pieces_of(chunk, wanted, limit)
             yield Work(chunk, pieces, cut_by_tokens([len(p.ids) for p in pieces], TOKENS_PER_BATCH))
 
     def _compute(self, work: Work, batch: list[int], wanted: Features) -> list[Vectors]:
         def compute(some: list[int]) -> list[Vectors]:
-            pieces = [work.pieces[i] for i in some]
-            with torch.inference_mode():
-                flat = flat_batch([p.ids for p in pieces]).to(self.device)
-                return features_of(self.encoder, flat, pieces, wanted)
+            return self.vectors_of([work.pieces[i] for i in some], wanted)
 
         return in_halves(compute, batch, [len(p.ids) for p in work.pieces])
 

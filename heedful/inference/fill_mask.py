@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tokenizers import Encoding
@@ -30,18 +31,38 @@ class Blank:
     guesses: tuple[Guess, ...]
 
 
+@dataclass(frozen=True)
+class TextWithBlanks:
+    """A text as ids, and the places of its masks."""
+
+    ids: list[int]
+    segments: list[int]
+    places: list[int]
+
+
 def fill_mask(lm: MaskedLm, text: str, pair: str | None = None, top: int = 5) -> list[Blank]:
     """The `top` guesses for each [MASK] in `text` (and `pair`), in order; each is guessed without knowing the others.
 
     The probabilities are over the whole vocabulary, special tokens included.
     """
-    if top < 1:
-        raise HeedfulError(f"top is {top}", remedy="ask for at least one guess")
+    return fill_blanks(lm, [text_with_blanks(lm, text, pair)], top)[0]
+
+
+def text_with_blanks(lm: MaskedLm, text: str, pair: str | None = None) -> TextWithBlanks:
+    """A text, or two, ready to be filled; one without a mask is refused."""
     encoding = lm.tokenizer.encode(text, pair)
     places = [place for place, token in enumerate(encoding.ids) if token == lm.tokenizer.mask_id]
     _check(lm, encoding, places)
-    found = lm.log_probabilities([encoding.ids], [places], [encoding.type_ids]).exp()
-    return [Blank(place, _best(row, lm.tokenizer, top)) for place, row in zip(places, found, strict=True)]
+    return TextWithBlanks(encoding.ids, encoding.type_ids, places)
+
+
+def fill_blanks(lm: MaskedLm, texts: Sequence[TextWithBlanks], top: int) -> list[list[Blank]]:
+    """The guesses for each mask of each text, in one batch."""
+    if top < 1:
+        raise HeedfulError(f"top is {top}", remedy="ask for at least one guess")
+    sequences, segments = [text.ids for text in texts], [text.segments for text in texts]
+    rows = iter(lm.log_probabilities(sequences, [text.places for text in texts], segments).exp())
+    return [[Blank(place, _best(next(rows), lm.tokenizer, top)) for place in text.places] for text in texts]
 
 
 def _best(probabilities: Tensor, tokenizer: Tokenizer, top: int) -> tuple[Guess, ...]:

@@ -17,8 +17,10 @@ from heedful.checkpoints.folder import ModelFolder
 from heedful.checkpoints.task_folder import TASK, load_for_task, read_task
 from heedful.config import from_mapping
 from heedful.data.labelled.dataset import Columns, Dataset, TextRow
+from heedful.data.labelled.spellings import respelled, spelling_of
 from heedful.data.tables import RAGGED, ending
 from heedful.errors import HeedfulError
+from heedful.inference.onnx_engine import OnnxHead, onnx_file
 from heedful.inference.workers import worker_pool
 from heedful.models.encoder import Encoder, encoder_of
 from heedful.nn.packed_linear import can_pack
@@ -47,6 +49,7 @@ class TrainingData:
 
     columns: Columns = field(default_factory=Columns)  # those that were named
     pairs: bool | None = None  # whether the texts came in pairs, if that is known
+    merge_labels: str | None = None  # "case" if labels that differ only by case or spaces were taken for one
 
 
 class Predictor:
@@ -65,7 +68,10 @@ class Predictor:
         told = {known.name: settings[known.name] for known in fields(TrainingData) if known.name in settings}
         self.trained_on = from_mapping(TrainingData, told, file)
         folder.check_room(f"max_length {self.task.max_length} is", self.task.max_length, where=file)
-        self.model: nn.Module = load_for_task(folder, self.task.model, seed=0, complete=True).to(device).eval()
+        if exported := onnx_file(folder.weights):
+            self.model: nn.Module = OnnxHead(exported)
+            return
+        self.model = load_for_task(folder, self.task.model, seed=0, complete=True).to(device).eval()
         if encoder is not None:
             self.model.encoder = encoder
         elif device == "cpu" and can_pack():
@@ -80,7 +86,7 @@ class Predictor:
 
     def stream(self, examples: Sequence[Any]) -> Iterator[list[Prediction]]:
         """The predictions for examples, a chunk at a time."""
-        self._check_pairs(examples)
+        self.check_pairs(examples)
         with worker_pool() as pool:
             for start in range(0, len(examples), EXAMPLES_PER_CHUNK):
                 chunk = examples[start : start + EXAMPLES_PER_CHUNK]
@@ -94,6 +100,9 @@ class Predictor:
         """
         found = self.task.read_data(data, self.columns(data, columns or Columns(), labelled), labelled)
         if labelled:
+            if self.trained_on.merge_labels:
+                spelling = spelling_of(getattr(self.task, "labels", ()))
+                found = replace(found, examples=[respelled(example, spelling) for example in found.examples])
             self.task.check(found.examples)
             return replace(found, remarks=(*found.remarks, *self.task.unseen(found.examples)))
         _check_whole(found)
@@ -114,7 +123,8 @@ class Predictor:
             return asked
         return Columns(*(getattr(asked, one.name) or getattr(own, one.name) for one in fields(Columns)))
 
-    def _check_pairs(self, examples: Sequence[Any]) -> None:
+    def check_pairs(self, examples: Sequence[Any]) -> None:
+        """Refuse pairs where the model was trained on single texts, and the other way round."""
         pairs = self.trained_on.pairs
         if pairs is None:
             return

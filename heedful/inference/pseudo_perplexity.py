@@ -56,15 +56,17 @@ class Score:
 
 
 @dataclass(frozen=True)
-class _Text:
+class MaskedText:
+    """A text as ids, of which some are hidden in turn."""
+
     ids: list[int]  # [CLS] … [SEP]
     places: range  # those in between
     truncated: bool
 
 
 # The number of a text in its chunk, and the place that is hidden.
-_Copy = tuple[int, int]
-_Running = tuple[list[_Text], list[list[_Copy]], list[Future[list[float]]]]
+Copy = tuple[int, int]
+_Running = tuple[list[MaskedText], list[list[Copy]], list[Future[list[float]]]]
 
 
 def score_texts(lm: MaskedLm, texts: Iterable[str], max_length: int | None = None) -> Iterator[Score]:
@@ -72,8 +74,7 @@ def score_texts(lm: MaskedLm, texts: Iterable[str], max_length: int | None = Non
 
     Added up, the scores give that of the whole.
     """
-    limits = [limit for limit in (max_length, lm.positions) if limit is not None]
-    yield from _scores(lm, _encoded(lm, texts, min(limits, default=None)))
+    yield from _scores(lm, masked_texts(lm, texts, max_length))
 
 
 def score_sequences(lm: MaskedLm, sequences: Iterable[Sequence[int]]) -> Iterator[Score]:
@@ -81,7 +82,7 @@ def score_sequences(lm: MaskedLm, sequences: Iterable[Sequence[int]]) -> Iterato
     yield from _scores(lm, (_text(lm, list(ids), truncated=False) for ids in sequences))
 
 
-def _scores(lm: MaskedLm, texts: Iterable[_Text]) -> Iterator[Score]:
+def _scores(lm: MaskedLm, texts: Iterable[MaskedText]) -> Iterator[Score]:
     running: deque[_Running] = deque()
     with worker_pool() as pool:
         for chunk in _chunks(texts):
@@ -92,20 +93,22 @@ def _scores(lm: MaskedLm, texts: Iterable[_Text]) -> Iterator[Score]:
             yield from _finished(lm, *running.popleft())
 
 
-def _text(lm: MaskedLm, ids: list[int], truncated: bool) -> _Text:
+def _text(lm: MaskedLm, ids: list[int], truncated: bool) -> MaskedText:
     frame = lm.tokenizer.frame.single
-    return _Text(ids, range(len(frame.before.ids), len(ids) - len(frame.after.ids)), truncated)
+    return MaskedText(ids, range(len(frame.before.ids), len(ids) - len(frame.after.ids)), truncated)
 
 
-def _encoded(lm: MaskedLm, texts: Iterable[str], limit: int | None) -> Iterator[_Text]:
+def masked_texts(lm: MaskedLm, texts: Iterable[str], max_length: int | None = None) -> Iterator[MaskedText]:
+    """Texts as ids, each cut to `max_length` tokens or to what the model has room for."""
+    limit = min((limit for limit in (max_length, lm.positions) if limit is not None), default=None)
     source = iter(texts)
     while some := list(islice(source, TEXTS_PER_CALL)):
         for encoding in lm.tokenizer.encode_batch(some, limit, offsets=False):
             yield _text(lm, encoding.ids, was_truncated(encoding))
 
 
-def _chunks(texts: Iterable[_Text]) -> Iterator[list[_Text]]:
-    chunk: list[_Text] = []
+def _chunks(texts: Iterable[MaskedText]) -> Iterator[list[MaskedText]]:
+    chunk: list[MaskedText] = []
     size = 0
     for text in texts:
         chunk.append(text)
@@ -117,36 +120,42 @@ def _chunks(texts: Iterable[_Text]) -> Iterator[list[_Text]]:
         yield chunk
 
 
-def _start(lm: MaskedLm, chunk: list[_Text], pool: ThreadPoolExecutor) -> _Running:
+def _start(lm: MaskedLm, chunk: list[MaskedText], pool: ThreadPoolExecutor) -> _Running:
     copies = [(number, place) for number, text in enumerate(chunk) for place in text.places]
     lengths = [len(chunk[number].ids) for number, _ in copies]
     batches = [[copies[i] for i in batch] for batch in cut_by_tokens(lengths, TOKENS_PER_BATCH)]
-    return chunk, batches, [pool.submit(_losses, lm, chunk, batch) for batch in batches]
+    hidden = [[(chunk[number].ids, place) for number, place in batch] for batch in batches]
+    return chunk, batches, [pool.submit(hidden_losses, lm, batch) for batch in hidden]
 
 
-def _losses(lm: MaskedLm, chunk: Sequence[_Text], copies: Sequence[_Copy]) -> list[float]:
-    """The loss of each masked token."""
+def hidden_losses(lm: MaskedLm, copies: Sequence[tuple[list[int], int]]) -> list[float]:
+    """The loss of the token at a place of each sequence, which is hidden there."""
     mask = lm.tokenizer.mask_id
-    sequences = [[*chunk[n].ids[:place], mask, *chunk[n].ids[place + 1 :]] for n, place in copies]
+    sequences = [[*ids[:place], mask, *ids[place + 1 :]] for ids, place in copies]
     found = lm.log_probabilities(sequences, [[place] for _, place in copies])
-    hidden = [chunk[n].ids[place] for n, place in copies]
+    hidden = [ids[place] for ids, place in copies]
     losses: list[float] = (-found[range(len(hidden)), hidden]).tolist()
     return losses
 
 
 def _finished(
-    lm: MaskedLm, chunk: list[_Text], batches: list[list[_Copy]], futures: list[Future[list[float]]]
+    lm: MaskedLm, chunk: list[MaskedText], batches: list[list[Copy]], futures: list[Future[list[float]]]
 ) -> Iterator[Score]:
     by_text: list[list[float]] = [[] for _ in chunk]
     losses = chain.from_iterable(future.result() for future in futures)
     for (number, _), loss in zip(chain.from_iterable(batches), losses, strict=True):
         by_text[number].append(loss)
     for text, own in zip(chunk, by_text, strict=True):
-        yield Score(
-            loss_sum=math.fsum(own),
-            tokens=len(own),
-            unknown=text.ids.count(lm.tokenizer.unk_id),
-            texts=1,
-            empty=int(not own),
-            truncated=int(text.truncated),
-        )
+        yield score_of(lm, text, own)
+
+
+def score_of(lm: MaskedLm, text: MaskedText, losses: Sequence[float]) -> Score:
+    """The score of a text whose tokens had these losses."""
+    return Score(
+        loss_sum=math.fsum(losses),
+        tokens=len(losses),
+        unknown=text.ids.count(lm.tokenizer.unk_id),
+        texts=1,
+        empty=int(not losses),
+        truncated=int(text.truncated),
+    )

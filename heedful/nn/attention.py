@@ -143,7 +143,15 @@ class MultiHeadSelfAttention(nn.Module):
             query, key, value = blocks.permute(2, 0, 3, 1, 4).unbind(0)
             if place.rotation is not None:
                 query, key = place.rotation(query), place.rotation(key)
-            yield query, key, value, place.visible
+            # What is padded stands on the right, where a causal look never goes.
+            yield query, key, value, None if self.causal else _both(place.visible, group.visible)
+
+
+def _both(visible: Tensor | None, real: Tensor | None) -> Tensor | None:
+    """What may be seen, and numbers to add to scores, where cells of a padded block are real too."""
+    if visible is None or real is None:
+        return real if visible is None else visible
+    return visible & real if visible.dtype == torch.bool else visible.masked_fill(~real, -math.inf)
 
 
 def _joined(mixed: Tensor) -> Tensor:

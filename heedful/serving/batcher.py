@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from heedful.errors import HeedfulError
 from heedful.serving.fair_queue import FairQueue, Job, Unit
 
 logger = logging.getLogger("heedful.serving")
@@ -218,7 +219,8 @@ class Batcher:
         try:
             answer = job.finish([job.results[number] for number in range(len(job.units))])
         except Exception as error:
-            logger.error("an answer could not be made", exc_info=error)
+            if not isinstance(error, HeedfulError):
+                logger.error("an answer could not be made", exc_info=error)
             _settle(job, error=error)
         else:
             _settle(job, answer)

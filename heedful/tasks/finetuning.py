@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
+import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from heedful.models.encoder import Encoder
 from heedful.models.heads import Pooling, states
 from heedful.schema import Selection
-from heedful.tasks.items import ItemMicroBatch, Mapper, outputs_of
+from heedful.tasks.items import ItemMicroBatch, JointMicroBatch, Mapper, outputs_of
 from heedful.tasks.task import Item, Prediction, Task
 from heedful.text.tokenizer import Tokenizer
 
@@ -25,10 +27,24 @@ class TaskObjective:
 
     def __call__(self, model: nn.Module, micro_batch: Any) -> Mapping[str, Tensor]:
         """The loss of a micro-batch of items, under the micro-batch's name for it."""
+        if isinstance(micro_batch, JointMicroBatch):
+            return self._joint(model, micro_batch.parts)
         assert isinstance(micro_batch, ItemMicroBatch)
         outputs = model(micro_batch.selection).float()  # a loss is added up in float32, whatever the products are in
         loss = self.task.loss(model, outputs, micro_batch.selection.counts, micro_batch.targets)
         return {micro_batch.name: loss}
+
+    def _joint(self, model: nn.Module, parts: Sequence[ItemMicroBatch]) -> Mapping[str, Tensor]:
+        """The loss over all parts together; of each only the outputs are kept, and the rest is computed again.
+
+        That is gradient caching: the loss and its gradients are those of the whole batch, the memory is that of a part.
+        """
+        if len(parts) == 1:
+            return self(model, parts[0])
+        outputs = torch.cat([checkpoint(model, part.selection, use_reentrant=False) for part in parts]).float()
+        counts = [count for part in parts for count in part.selection.counts]
+        loss = self.task.loss(model, outputs, counts, torch.cat([part.targets for part in parts]))
+        return {parts[0].name: loss}
 
 
 def predict(
@@ -36,7 +52,14 @@ def predict(
 ) -> list[Prediction]:
     """What the model says of each example; where it has not seen all of one, `cut` says so, and `empty` of no text."""
     items = task.encode(examples, tokenizer)
-    predictions = task.decode(model, examples, items, outputs_of(model, items, mapper))
+    return predictions_of(task, model, examples, items, outputs_of(model, items, mapper))
+
+
+def predictions_of(
+    task: Task[E], model: nn.Module, examples: Sequence[E], items: Sequence[Item], outputs: Sequence[Sequence[Tensor]]
+) -> list[Prediction]:
+    """What is said of each example, from the outputs of its items."""
+    predictions = task.decode(model, examples, items, outputs)
     for number in {item.example for item in items if item.cut}:
         predictions[number]["cut"] = True
     for example, prediction in zip(examples, predictions, strict=True):

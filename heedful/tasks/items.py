@@ -38,6 +38,37 @@ class ItemMicroBatch:
         return replace(self, selection=self.selection.to(device), targets=self.targets.to(device))
 
 
+@dataclass(frozen=True)
+class JointMicroBatch:
+    """A whole batch whose loss cannot be cut, in parts whose outputs can be computed one after the other."""
+
+    parts: tuple[ItemMicroBatch, ...]
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """The divisor of the loss, by its name."""
+        return {self.parts[0].name: sum(part.weight for part in self.parts)}
+
+    @property
+    def tokens(self) -> int:
+        """How many tokens there are."""
+        return sum(part.tokens for part in self.parts)
+
+    @property
+    def padding(self) -> int:
+        """What padded batches of the parts would add."""
+        return sum(part.padding for part in self.parts)
+
+    @property
+    def at_once(self) -> int:
+        """How many cells a padded batch of the largest part would have: memory follows it."""
+        return max(part.tokens + part.padding for part in self.parts)
+
+    def to(self, device: str) -> JointMicroBatch:
+        """The same on another device."""
+        return JointMicroBatch(tuple(part.to(device) for part in self.parts))
+
+
 # The states of a frozen encoder at the rows of each window of an item, computed beforehand.
 Known = Sequence[Sequence[Tensor]]
 
@@ -80,10 +111,14 @@ class ItemSource:
         seed: int,
         by_tokens: bool = False,
         known: Known | None = None,
+        whole: bool = False,
     ) -> None:
-        """`batch_size` counts items, or tokens with `by_tokens`; `known` are the states of a frozen encoder."""
+        """`batch_size` counts items, or tokens with `by_tokens`; `known` are the states of a frozen encoder.
+
+        With `whole` a batch stays one for its loss, and only its outputs are computed in parts.
+        """
         self.items, self.name, self.batch_size, self.seed, self.by_tokens = items, name, batch_size, seed, by_tokens
-        self.known = known
+        self.known, self.whole = known, whole
         self.epochs = Epochs(self._shuffled)
         if not items:
             raise HeedfulError("there is nothing to train on", remedy="give training data with examples")
@@ -92,12 +127,18 @@ class ItemSource:
         """How many steps so many epochs take, and at least one."""
         return self.epochs.steps_in(epochs)
 
-    def step(self, number: int, rank: int = 0, world: int = 1, accumulate: int = 1) -> list[ItemMicroBatch]:
+    def step(
+        self, number: int, rank: int = 0, world: int = 1, accumulate: int = 1
+    ) -> list[ItemMicroBatch] | list[JointMicroBatch]:
         """The micro-batches of a step for one of `world` processes; together they are always the same items."""
-        return [self._micro_batch(share) for share in self.epochs.shares(number, rank, world, accumulate)]
+        parts = [self._micro_batch(share) for share in self.epochs.shares(number, rank, world, accumulate)]
+        return [JointMicroBatch(tuple(parts))] if self.whole else parts
 
     def check(self, world: int, steps: int) -> None:
         """Refuse, before training, a number of processes that is too great for a batch of the first epoch."""
+        if self.whole and world > 1:
+            what = f"a batch whose loss is that of all its items cannot be shared by {world} processes"
+            raise HeedfulError(what, remedy="train in one process; accumulate makes room for large batches")
         self.epochs.check(world, steps)
 
     def _micro_batch(self, numbers: Sequence[int]) -> ItemMicroBatch:

@@ -45,7 +45,7 @@ class MultiLabel(TextTask):
     def read(cls, path: DataSource, columns: Columns, labelled: bool = True) -> Dataset[TextRow]:
         """Rows of a table or JSON-lines file."""
         found = read_multi_label_rows(path, columns, labelled)
-        return Dataset(list(found.examples), found.remarks)
+        return Dataset(list(found.examples), found.remarks, found.bad)
 
     @classmethod
     def fit(cls, examples: Sequence[TextRow], **fields: Any) -> MultiLabel:
@@ -53,7 +53,7 @@ class MultiLabel(TextTask):
         counts = Counter(label for row in examples for label in _labels(row))
         if not counts:
             where = examples[0].where or None if examples else None
-            remedy = "give labels, separated in one column, or name columns of 0 and 1 with --label a,b,c"
+            remedy = "give labels, separated in one column, or name columns of 0 and 1 with `label` a,b,c"
             raise HeedfulError("no row has a label", where=where, remedy=remedy)
         labels = sorted(counts, key=label_order)
         task = cls(labels=tuple(labels), **fields)

@@ -17,15 +17,18 @@ from heedful.errors import HeedfulError
 from heedful.tasks.answer import Answer
 from heedful.tasks.choose import Choose
 from heedful.tasks.classify import Classify
+from heedful.tasks.embed import Embed
 from heedful.tasks.multilabel import MultiLabel
 from heedful.tasks.regress import Regress
 from heedful.tasks.tag import Tag
 from heedful.tasks.task import Task
 
 # What task.json says beside the fields of the task: its name, and how its training data was read.
-BESIDE = ("task", "columns", "pairs")
+BESIDE = ("task", "columns", "pairs", "merge_labels")
 
-_known: dict[str, type[Task[Any]]] = {kind.name: kind for kind in (Classify, MultiLabel, Regress, Tag, Answer, Choose)}
+_known: dict[str, type[Task[Any]]] = {
+    kind.name: kind for kind in (Classify, MultiLabel, Regress, Tag, Answer, Choose, Embed)
+}
 
 
 def register(kind: type[Task[Any]]) -> None:

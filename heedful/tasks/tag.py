@@ -251,8 +251,7 @@ class Tag(Task[TaggedWords]):
 
 
 def _crf_of(model: nn.Module) -> Crf | None:
-    assert isinstance(model, Tagger)
-    return model.crf
+    return model.crf if isinstance(model, Tagger) else None  # an exported tagger has none
 
 
 def _is_iob(tag: str) -> bool:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from heedful.checkpoints.sentence_transformers import SentenceSettings
 from heedful.data.labelled.dataset import BadRows, Columns, Dataset, Remark
 from heedful.data.tables import as_json
 from heedful.models.encoder import Encoder
@@ -74,6 +75,7 @@ class Task(ABC, Generic[E]):
     errors: ClassVar[tuple[str, ...]] = ()  # those of them of which less is better
     layouts: ClassVar[tuple[tuple[str, ...], ...]] = ()  # what the places of a tuple are, in rows in memory
     architecture: ClassVar[str | None] = None  # what Hugging Face's class of such a model is for, where there is one
+    whole_batch: ClassVar[bool] = False  # whether the loss of an item depends on the others of its batch
 
     max_length: int = 128  # tokens of a window
     stride: int = 0  # how far a window moves on in a text that is too long
@@ -104,6 +106,15 @@ class Task(ABC, Generic[E]):
     @abstractmethod
     def check(self, examples: Sequence[E]) -> None:
         """Refuse labelled examples that cannot be scored, such as one without a label."""
+
+    def decides(self, examples: Sequence[E]) -> str:
+        """The score of such examples that decides which checkpoint is kept."""
+        return self.best
+
+    @property
+    def sentence(self) -> SentenceSettings | None:
+        """How sentence-transformers is to make vectors with a model of this task, if it is for vectors."""
+        return None
 
     def unseen(self, examples: Sequence[E]) -> tuple[Remark, ...]:
         """What labelled examples ask for that training never showed: the model's errors, for its user to know."""

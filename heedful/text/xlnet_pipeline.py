@@ -20,9 +20,11 @@ SPECIAL_TOKENS: Mapping[str, str] = MappingProxyType(
 )
 
 
-def read_spiece(folder: Path) -> Tokenizer:
-    """The tokenizer of an XLNet folder that has a `spiece.model` and no tokenizer.json."""
+def read_spiece(folder: Path) -> Tokenizer | None:
+    """The tokenizer of an XLNet folder that has a `spiece.model` and no tokenizer.json; None if it has neither."""
     file = folder / "spiece.model"
+    if not file.is_file():
+        return None
     model = read_sentencepiece(file)
     missing = [token for token in SPECIAL_TOKENS.values() if token not in {text for text, _ in model.pieces}]
     if missing:

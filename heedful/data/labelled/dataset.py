@@ -137,6 +137,37 @@ class TaggedWords:
         return tagged_words(self.words, self.tags or ())
 
 
+@dataclass(frozen=True)
+class SentencePair:
+    """A text, perhaps one that means the same and others that do not, or how similar the two are."""
+
+    text: str
+    pair: str | None = None
+    negatives: tuple[str, ...] = ()
+    score: float | None = None
+    where: str = ""
+
+    @property
+    def empty(self) -> bool:
+        """Whether a text is missing that should be there."""
+        return not self.text.strip() or (self.pair is not None and not self.pair.strip())
+
+    @property
+    def cells(self) -> dict[str, str]:
+        """What was given, by column."""
+        return TextRow(self.text, self.pair).cells
+
+    @property
+    def shown(self) -> str:
+        """The texts, for a reader."""
+        return TextRow(self.text, self.pair).shown
+
+    @property
+    def truth(self) -> str:
+        """The score, for a reader."""
+        return "" if self.score is None else f"{self.score:g}"
+
+
 def tagged_words(words: Sequence[str], tags: Sequence[str]) -> str:
     """The words that have a tag beside O, with it, for a reader."""
     return " ".join(f"{word}/{tag}" for word, tag in zip(words, tags, strict=False) if tag != "O") or "(no entities)"

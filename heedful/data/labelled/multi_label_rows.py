@@ -10,6 +10,7 @@ In JSON lines the label may also be a list. Several columns are named with comma
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 
 from heedful.data.labelled.dataset import PLACES, Columns, Dataset, MultiLabelRow, Remark
@@ -29,27 +30,25 @@ Given = str | tuple[str, ...]
 
 def read_multi_label_rows(path: DataSource, columns: Columns, labelled: bool = True) -> Dataset[MultiLabelRow]:
     """The rows of a table or of JSON lines; without `labelled`, labels are not looked at."""
-    table = text_table(path, columns, labelled)
+    table = text_table(path, columns, labelled, patient=True)
     found = find_columns(table, columns, labelled=False)
     names = _label_columns(table, columns.label) if labelled else []
     if shared := {found.text, found.pair} & set(names):
         what = f"the column {shared.pop()!r} cannot be both a text and a label"
-        raise HeedfulError(what, where=f"{table.path}:1", remedy="name another with --text, --pair or --label")
-    assert found.text is not None
-    rows: list[tuple[Row, Given | None]] = [(row, _given(row, names) if names else None) for row in table.rows]
+        raise HeedfulError(what, where=f"{table.path}:1", remedy="name another with `text`, `pair` or `label`")
+    rows = list(table.oddities.each(table.rows, lambda row: (_text(row, found), _given(row, names) if names else None)))
     separator = columns.separator or _separator(given for _, given in rows)
-    examples = [
-        MultiLabelRow(
-            text_under(found.text, row),
-            None if found.pair is None else text_under(found.pair, row),
-            where=row.where,
-            labels=None if given is None else _labels(given, separator),
-        )
-        for row, given in rows
-    ]
-    if not examples:
-        raise HeedfulError("there are no rows", where=path, remedy="give rows with a text")
-    return Dataset(examples, (*table.oddities.remarks, *_told(examples, rows, separator)))
+    examples = [one if given is None else replace(one, labels=_labels(given, separator)) for one, given in rows]
+    return replace(
+        table.oddities.dataset(examples),
+        remarks=(*table.oddities.remarks, *_told(examples, [given for _, given in rows], separator)),
+    )
+
+
+def _text(row: Row, columns: Columns) -> MultiLabelRow:
+    assert columns.text is not None
+    pair = None if columns.pair is None else text_under(columns.pair, row)
+    return MultiLabelRow(text_under(columns.text, row), pair, where=row.where)
 
 
 def _label_columns(table: Table, asked: str | None) -> list[str]:
@@ -100,12 +99,10 @@ def _labels(given: Given, separator: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(part.strip() for part in parts if part.strip()))
 
 
-def _told(
-    examples: Sequence[MultiLabelRow], rows: Sequence[tuple[Row, Given | None]], separator: str
-) -> Iterator[Remark]:
+def _told(examples: Sequence[MultiLabelRow], rows: Sequence[Given | None], separator: str) -> Iterator[Remark]:
     """How labels were told apart, which a reader may not have meant, and how many rows have none."""
     pairs = list(zip(examples, rows, strict=True))
-    cut = [one.where for one, (_, given) in pairs if isinstance(given, str) and len(one.labels or ()) > 1]
+    cut = [one.where for one, given in pairs if isinstance(given, str) and len(one.labels or ()) > 1]
     bare = [one.where for one in examples if one.labels == ()]
     for what, places in (
         (f"rows with several labels, separated by {separator!r}", cut),

@@ -46,6 +46,7 @@ def prepare(
     """Read the data, build the model and count the steps."""
     training_of(settings, TRIAL_STEPS)  # what is wrong with it is told before the data is read
     material = material or Material.of(settings)
+    settings = material.decided(settings)
     for text in material.remarks():
         stage.note(text)
     model = model_of(settings, material, stage.note)
@@ -94,7 +95,7 @@ def _known_states(
 
 def _source(settings: FinetuningSettings, material: Material, known: Known | None) -> ItemSource:
     sizes = (batch_size_of(settings), settings.seed, settings.by_tokens)
-    return ItemSource(material.train_items, material.task.name, *sizes, known)
+    return ItemSource(material.train_items, material.task.name, *sizes, known, material.task.whole_batch)
 
 
 def _plan(
@@ -137,15 +138,17 @@ def _save(model: nn.Module, path: Path, plan: Plan, material: Material, dev: Dev
     columns = {name: column for name, column in to_mapping(plan.columns).items() if column is not None}
     first = material.train.examples[0]
     beside = {"columns": columns} if columns else {}
+    merged = {"merge_labels": plan.merge_labels} if plan.merge_labels else {}
     pairs = {"pairs": first.pair is not None} if isinstance(first, TextRow) else {}
     save_for_task(
         model,
         path,
         material.tokenizer,
-        task={**described(task), **beside, **pairs},
+        task={**described(task), **beside, **pairs, **merged},
         architecture=task.architecture,
         labels=getattr(task, "labels", ()),
         foreign=material.folder.config,
+        sentence=task.sentence,
         overwrite=True,
     )
     write_task_card(path, plan, material.train, judged.scores)

@@ -67,6 +67,8 @@ def run_seeds(settings: FinetuningSettings, stage: Stage) -> Seeds:
     _check_free(output, stage.resume or restarted())
     keep_settings(settings, output)
     material = Material.of(settings)
+    training = training_of(material.decided(settings), TRIAL_STEPS)
+    assert training.best is not None
     runs: dict[int, Run] = {}
     steps = None
     for seed in range(settings.seed, settings.seed + settings.seeds):

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, Literal
 
+from heedful.data.labelled.dataset import BadRows
 from heedful.errors import HeedfulError
 from heedful.runs.settings import Place, Precision, check_bounds, data_of, refuse_idle, told
 
@@ -19,7 +20,9 @@ class FinetuningSettings:
     _: KW_ONLY
     model: Place = told(help="A model or run folder to start from.", place="folder")
     train: Any = told(help="TSV, CSV, JSON lines, CoNLL or SQuAD.", place="file")
-    dev: Any = told(None, "Labelled data to choose the best checkpoint by.", place="file")
+    dev: Any = told(
+        None, "Labelled data to choose the best checkpoint by, or 10%: so much of `train`, split off.", place="file"
+    )
     output: Place = told(help="The run's folder.", place="folder", flags=("-o", "--output"))
     text: str | None = told(None, "The column with the text.", unset="found by the header")
     pair: str | None = told(None, "The column with the second text.")
@@ -30,6 +33,9 @@ class FinetuningSettings:
     )
     separator: str | None = told(None, "What parts the labels of `multi` in a cell.", unset="; | or , as found")
     balance: bool = told(False, "classify: rarer labels count more, all labels alike.")
+    encoding: str | None = told(None, "Of the files: gb18030, utf-16, cp1252 …", unset="utf-8")
+    bad_rows: BadRows = told("error", "Rows without a label or text: error, or skip and tell.")
+    merge_labels: Literal["case"] | None = told(None, "Take labels for one that differ only by case or spaces.")
     limit: int | None = told(None, "Train on the first N rows only.", unset="all", least=1, metavar="N")
     epochs: float = told(3.0)
     budget: str | None = told(None, "30m, 2h or 2000steps instead of epochs.")
@@ -43,7 +49,12 @@ class FinetuningSettings:
     dropout: float | None = told(None, "Of states and attention.", unset="the folder's own", least=0, below=1)
     batch_size: int | None = told(None, unset="32; 4096 with `by_tokens`", least=1)
     by_tokens: bool = told(False, "The batch size counts tokens, not examples.")
-    accumulate: int = told(1, "Gradient accumulation: micro-batches a step.", least=1, formerly="portions")
+    accumulate: int = told(
+        1,
+        "Gradient accumulation: micro-batches a step; for embed the loss stays that of the whole batch.",
+        least=1,
+        formerly="portions",
+    )
     precision: Precision = told("auto", "Mixed precision: bfloat16 where the processor has it, else float32.")
     max_length: int | None = told(None, "Tokens of a window.", unset="128; 384 for answer", least=1)
     stride: int | None = told(None, "Read longer texts in windows so many tokens apart.", least=0)
@@ -52,13 +63,17 @@ class FinetuningSettings:
         (), "Layers of the frozen encoder, as -1,-2,-3,-4; computed once, only the head learns.", metavar="LAYERS"
     )
     pooling: str | None = told(
-        None, "What sums a text up, for classify, regress and choose: cls, or mean or max of its tokens.", unset="cls"
+        None,
+        "What sums a text up: cls, or mean or max of its tokens; not for tag and answer.",
+        unset="cls; mean for embed",
     )
     head: str | None = told(None, "For tag: linear, bilstm, crf or bilstm-crf.", unset="linear")
     combine: str | None = told(None, "How the layers of `features` are joined, for tag: concat or sum.")
     lstm_width: int | None = told(None, "Of each direction of a bilstm head.", unset="256", least=1)
     lstm_layers: int | None = told(None, "Of a bilstm head.", unset="1", least=1)
-    set: Mapping[str, Any] = told({}, "Any field of the task's own.", metavar="FIELD=VALUE")
+    set: Mapping[str, Any] = told(
+        {}, "Any field of the task's own, as temperature=0.1 of embed.", metavar="FIELD=VALUE"
+    )
     random_weights: bool = told(False, "The model's shape only, to see what pretraining is worth.")
     seed: int = told(1, least=0)
     seeds: int = told(1, "So many runs, the best kept.", least=1)

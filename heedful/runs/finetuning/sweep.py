@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from heedful.errors import HeedfulError
-from heedful.runs.finetuning.plan import training_of
+from heedful.runs.finetuning.plan import Plan, training_of
 from heedful.runs.finetuning.run import finetune
 from heedful.runs.finetuning.seeds import run_seeds
 from heedful.runs.finetuning.settings import FinetuningSettings
@@ -56,6 +56,9 @@ def run_sweep(settings: FinetuningSettings, stage: Stage) -> Run:
     outcome = run.outcome
     if not first_process():  # which alone has evaluated
         return Run(output, outcome, {})
+    stored = RunFolder(trials[0].folder).stored_as(Plan)
+    training = stored.training if stored else training  # what decides may be told by the dev data
+    assert training.best is not None
     best = _best(trials, training)
     trials[best] = replace(trials[best], remark="best, kept")
     _conclude(trials, trials[best], training.best, output)

@@ -46,13 +46,13 @@ def test_a_column_for_each_label(tmp_path: Path) -> None:
     assert [row.labels for row in found.examples] == [("toxic",), ("toxic", "mild threat"), ()]
     table(path, "text\ta\tb", "one\t1\t2")
     with pytest.raises(HeedfulError, match=r"'2' under 'b' is neither 0 nor 1(.|\n)*a\.tsv:2"):
-        read_multi_label_rows(path, Columns(label="a,b"))
+        read_multi_label_rows(path, Columns(label="a,b")).settled()
     with pytest.raises(HeedfulError, match=r"no column 'c'"):
-        read_multi_label_rows(path, Columns(label="a,c"))
+        read_multi_label_rows(path, Columns(label="a,c")).settled()
     with pytest.raises(HeedfulError, match=r"no column is known to hold the labels(.|\n)*--label"):
-        read_multi_label_rows(path, Columns())
+        read_multi_label_rows(path, Columns()).settled()
     with pytest.raises(HeedfulError, match="both a text and a label"):
-        read_multi_label_rows(path, Columns(label="text,a"))
+        read_multi_label_rows(path, Columns(label="text,a")).settled()
 
 
 def test_lists_and_rows_in_memory(tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ def test_lists_and_rows_in_memory(tmp_path: Path) -> None:
     found = read_multi_label_rows(switches, Columns(label="a,b")).examples
     assert [row.labels for row in found] == [("a",), ("b",)]
     with pytest.raises(HeedfulError, match="no labels under 'label'"):
-        read_multi_label_rows(Rows([{"text": "one", "label": {"a": 1}}]), Columns())
+        read_multi_label_rows(Rows([{"text": "one", "label": {"a": 1}}]), Columns()).settled()
 
 
 def test_without_labels_no_column_of_them_is_needed(tmp_path: Path) -> None:

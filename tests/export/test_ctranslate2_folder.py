@@ -10,10 +10,10 @@ import ctranslate2
 import pytest
 import torch
 
-from heedful.checkpoints.ctranslate2_export import export_ctranslate2
 from heedful.checkpoints.translation_folder import TranslationFolder, load_translation
 from heedful.decoding import Beam, Hypothesis, Sampling
 from heedful.errors import HeedfulError
+from heedful.export.ctranslate2_folder import export_ctranslate2
 from heedful.inference.load import load_translator
 from heedful.models.bert import BertConfig
 from heedful.models.transformer import Transformer, TransformerConfig, with_encoder

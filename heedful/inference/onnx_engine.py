@@ -1,0 +1,97 @@
+"""Exported folders answered by ONNX Runtime: an encoder and a head that look like ours and compute there."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from heedful.checkpoints.folder_weights import ONNX
+from heedful.errors import HeedfulError
+from heedful.export.onnx_file import INPUTS, optional_module
+from heedful.models.encoder import Encoder, EncoderConfig, check_lengths
+from heedful.schema import Batch, Encoded, Selection
+
+
+class Session:
+    """An ONNX file that takes flat batches: they are padded on the way in."""
+
+    def __init__(self, path: Path) -> None:
+        onnxruntime = optional_module("onnxruntime")
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1  # there is a worker for each core
+        try:
+            self._session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        except Exception as error:  # the library has an exception of its own for each thing that may be wrong
+            what = f"ONNX Runtime cannot load the file: {str(error).splitlines()[0]}"
+            raise HeedfulError(what, where=path, remedy="export the model again") from error
+        self._inputs = {one.name for one in self._session.get_inputs()}
+
+    def __call__(self, batch: Batch) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        """The first output for the sequences of a batch, and which of the padded cells hold a token, (B, T)."""
+        lengths = np.array(batch.lengths)
+        real = np.arange(lengths.max(initial=1))[None, :] < lengths[:, None]
+        given = {"attention_mask": real.astype(np.int64)}
+        for name, flat in (("input_ids", batch.ids), ("token_type_ids", batch.segments)):
+            given[name] = np.zeros(real.shape, np.int64)
+            given[name][real] = flat.numpy()
+        outputs = self._session.run(None, {name: given[name] for name in INPUTS if name in self._inputs})
+        return outputs[0], real
+
+
+class OnnxEncoder(Encoder):
+    """The last layer's states, by ONNX Runtime."""
+
+    has_attention = False
+
+    def __init__(self, config: EncoderConfig, path: Path) -> None:
+        super().__init__()
+        self.config, self._session = config, Session(path)
+
+    def forward(
+        self,
+        batch: Batch,
+        hidden: Collection[int] = (-1,),
+        attention: Collection[int] = (),
+        memory: tuple[Tensor, ...] | None = None,
+    ) -> Encoded:
+        """The states of the last layer; an exported model has no others."""
+        wanted, _ = self.asked_layers(hidden, attention)
+        if wanted - {self.layer_count}:
+            what = "an exported model gives its last layer only"
+            raise HeedfulError(what, remedy="ask for layer -1, or use the folder it was exported from")
+        check_lengths(batch, self.max_length)
+        states, real = self._session(batch)
+        return Encoded({self.layer_count: torch.from_numpy(states[real])}, {})
+
+    @property
+    def token_matrix(self) -> Tensor:
+        """It lies inside the graph."""
+        raise HeedfulError("an exported model has no word matrix", remedy="use the folder it was exported from")
+
+
+class OnnxHead(nn.Module):
+    """What a head says at the rows of a selection, (R, K), by ONNX Runtime."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.place = nn.Parameter(torch.empty(0), requires_grad=False)  # tells that inputs belong on the CPU
+        self._session = Session(path)
+
+    def forward(self, selection: Selection) -> Tensor:
+        """The logits of tokens, or of the sequences in which the rows lie."""
+        logits, real = self._session(selection.batch)
+        if logits.ndim == 3:
+            return torch.from_numpy(logits[real])[selection.rows]
+        ends = torch.tensor(selection.batch.lengths).cumsum(0)
+        return torch.from_numpy(logits)[torch.searchsorted(ends, selection.rows, right=True)]
+
+
+def onnx_file(folder: Path) -> Path | None:
+    """The ONNX file of an exported folder; None in any other."""
+    return folder / ONNX if (folder / ONNX).is_file() else None

@@ -1,0 +1,171 @@
+"""Every verb gives the same answer from the command line, from Python and over HTTP."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import heedful
+from heedful.cli.main import cli
+from heedful.inference.embedder import Embedder
+from heedful.inference.pseudo_perplexity import score_texts
+from heedful.json_files import finite
+
+TEXTS = ["the cat sees the dog", "", "我爱北京，love!", "unaffordable " * 9]
+
+
+def command(*arguments: object, given: str | None = None) -> str:
+    result = CliRunner().invoke(cli, [str(one) for one in arguments], input=given)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def same(*answers: Any) -> None:
+    """Equal in shape and words, and in numbers to the last digits that different batches may change."""
+    first, *others = (json.loads(json.dumps(finite(answer))) for answer in answers)
+    for other in others:
+        _compare(first, other)
+
+
+def _compare(a: Any, b: Any) -> None:
+    if isinstance(a, dict):
+        assert isinstance(b, dict) and list(a) == list(b)
+        for key in a:
+            _compare(a[key], b[key])
+    elif isinstance(a, list):
+        assert isinstance(b, list) and len(a) == len(b)
+        for one, other in zip(a, b, strict=True):
+            _compare(one, other)
+    elif isinstance(a, float):
+        assert b == pytest.approx(a, rel=2e-4, abs=2e-5)
+    else:
+        assert a == b
+
+
+@pytest.fixture
+def lines(tmp_path: Path) -> Path:
+    path = tmp_path / "in.txt"
+    path.write_text("".join(f"{text}\n" for text in TEXTS), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("unit", ["sentence", "word", "token"])
+@pytest.mark.parametrize("layers", [[-1], [0, 2]])
+def test_embed(live: Any, tiny: Embedder, tiny_folder: Path, lines: Path, unit: str, layers: list[int]) -> None:
+    how = {"unit": unit, "layers": layers, "normalize": unit == "word", "pooling": "max"}
+    over_http = live.ask("tiny", "embed", inputs=TEXTS, **how)["results"]
+    python = tiny.embed(TEXTS, **how)  # type: ignore[arg-type]
+    output = lines.with_suffix(".safetensors" if unit != "sentence" else ".npy")
+    options = ["--unit", unit, "--layers", ",".join(map(str, layers)), "--pooling", "max"]
+    command("embed", tiny_folder, lines, "-o", output, *options, *(["--normalize"] if unit == "word" else []))
+    for ours, theirs in zip(over_http, python, strict=True):
+        np.testing.assert_allclose(np.array(ours, np.float32).reshape(theirs.shape), theirs, atol=2e-6)
+    if unit == "sentence":
+        np.testing.assert_allclose(np.load(output), np.array(over_http), atol=2e-6)
+
+
+def test_similarity(live: Any, tiny: Embedder, tiny_folder: Path) -> None:
+    matrix = json.loads(command("similarity", tiny_folder, *TEXTS, "--json"))["cosine"]
+    same(matrix, tiny.similarity(TEXTS).tolist(), live.ask("tiny", "similarity", inputs=TEXTS)["results"])
+
+
+def test_search_finds_the_lines_with_the_greatest_cosines(live: Any, tiny: Embedder, lines_file: Path) -> None:
+    lines = lines_file.read_text(encoding="utf-8").splitlines()
+    cosines = tiny.similarity([*lines, "love"])[-1, :-1]
+    found = live.ask("tiny", "search", inputs=["love", "the dog"], top=3)["results"]
+    assert [one["line"] for one in found[0]["lines"]] == (np.argsort(-cosines, kind="stable")[:3] + 1).tolist()
+    assert found[0]["lines"][0] == {"line": 3, "text": "love", "cosine": pytest.approx(1.0, abs=1e-5)}
+    assert len(found) == 2
+
+
+def test_fill(live: Any, tiny: Embedder, tiny_folder: Path) -> None:
+    text, pair = "the [MASK] sees", "a [MASK]"
+    printed = json.loads(command("fill", tiny_folder, text, "--pair", pair, "--top", 3, "--json"))["masks"]
+    over_http = live.ask("tiny", "fill", inputs=[[text, pair], text], top=3)["results"]
+    python = [
+        {"position": one.position, "guesses": [vars(guess) for guess in one.guesses]}
+        for one in tiny.fill(text, 3, pair)
+    ]
+    same(printed, over_http[0]["masks"], python)
+    assert len(over_http[1]["masks"]) == 1
+
+
+def test_score(live: Any, tiny: Embedder, tiny_folder: Path, lines: Path) -> None:
+    printed = [json.loads(line) for line in command("score", tiny_folder, lines, "--json").splitlines()][:-1]
+    for number, line in enumerate(printed, start=1):
+        assert line.pop("line") == number
+    python = [score.perplexity for score in score_texts(tiny.masked_lm, TEXTS, tiny.limit(None))]
+    over_http = live.ask("tiny", "score", inputs=TEXTS)["results"]
+    same(printed, over_http)
+    same(python, [one["perplexity"] for one in over_http])
+
+
+INPUTS: dict[str, list[Any]] = {
+    "classify": ["the cat", "", ["a dog", "love"], {"text": "unaffordable"}],
+    "regress": [["the cat", "a dog"], ["我爱", "北京"]],
+    "tag": ["the cat sees 北京", "", ["the", "dog"]],
+    "answer": [{"question": "who", "context": "the cat sees the dog " * 12}, ["我爱", "北京"]],
+    "choose": [{"context": "the cat", "choices": ["sees", "love", "dog"]}, {"question": "who", "choices": ["a", "b"]}],
+}
+
+
+@pytest.mark.parametrize("task", INPUTS)
+def test_predictions(live: Any, task_folders: dict[str, Path], task: str, tmp_path: Path) -> None:
+    inputs = [one for one in INPUTS[task] if task != "classify" or not isinstance(one, list)]
+    model = heedful.load(task_folders[task])
+    python = model.predict(inputs)
+    over_http = live.ask(task, task, inputs=inputs)["results"]
+    same(python, over_http, live.ask(task, "predict", inputs=inputs)["results"])
+    if task == "classify":
+        same(
+            live.ask(task, task, inputs=["the cat"])["results"][0],
+            json.loads(command("predict", task_folders[task], "the cat")),
+        )
+    if task == "answer":
+        printed = command("predict", task_folders[task], inputs[1][0], "--context", inputs[1][1])
+        same(over_http[1], json.loads(printed))
+
+
+def test_translate(live: Any, tiny_translators: dict[str, Path], lines: Path) -> None:
+    folder = tiny_translators["transformer"]
+    model = heedful.load(folder)
+    over_http = live.ask("en-zh", "translate", inputs=TEXTS, beam=3)["results"]
+    printed = command("translate", "run", folder, lines, "--beam", 3).splitlines()
+    texts = [one["translations"][0]["text"] for one in over_http]
+    same(texts, model.translate(TEXTS, beam=3), printed)
+
+
+def test_alignments_and_pair_scores(live: Any, tiny_translators: dict[str, Path]) -> None:
+    model = heedful.load(tiny_translators["transformer"])
+    text = "the cat"
+    (found,) = live.ask("en-zh", "translate", inputs=[text], alignments=True, n_best=2)["results"]
+    assert len(found["translations"]) == 2
+    (aligned,) = model.alignments([text])
+    same(found["alignment"]["weights"], aligned.weights.tolist())
+    assert found["alignment"]["source"] == aligned.source
+    pairs = [[text, "我爱"], ["a dog", ""]]
+    scores = [one["log_probability"] for one in live.ask("en-zh", "score", inputs=pairs)["results"]]
+    same(scores, model.score([tuple(pair) for pair in pairs]))
+
+
+def test_tokenize(live: Any, tiny: Embedder) -> None:
+    (found,) = live.ask("tiny", "tokenize", inputs=[["loves", "北京"]])["results"]
+    encoding = tiny.tokenizer.encode("loves", "北京")
+    assert found["tokens"] == encoding.tokens == ["[CLS]", "love", "##s", "[SEP]", "北", "京", "[SEP]"]
+    assert (found["ids"], found["segments"]) == (encoding.ids, encoding.type_ids)
+    assert found["offsets"][2] == [4, 5]
+
+
+def test_attention(live: Any, tiny: Embedder) -> None:
+    texts = ["the cat sees", ("a dog", "北京")]
+    over_http = live.ask("tiny", "attention", inputs=["the cat sees", ["a dog", "北京"]])["results"]
+    for ours, theirs in zip(over_http, tiny.attention(texts), strict=True):
+        assert ours["tokens"] == theirs.tokens and ours["segments"] == theirs.segments
+        np.testing.assert_allclose(ours["weights"], theirs.weights, atol=2e-5)
+    (part,) = live.ask("tiny", "attention", inputs=["the cat sees"], layers=[2], heads=[3, 0])["results"]
+    np.testing.assert_allclose(part["weights"], tiny.attention(texts[:1])[0].weights[1:2][:, [3, 0]], atol=2e-5)
