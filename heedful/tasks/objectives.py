@@ -10,6 +10,7 @@ from typing import Any
 
 from heedful.checkpoints.family import Family
 from heedful.errors import HeedfulError
+from heedful.tasks.bilm import BilmObjective
 from heedful.tasks.causal_objective import CausalObjective, LaneObjective
 from heedful.tasks.masked_objective import MaskedObjective
 from heedful.tasks.permutation import PermutationObjective
@@ -19,8 +20,10 @@ MLM = MaskedObjective()
 CAUSAL = CausalObjective()
 BPTT = LaneObjective()
 PERMUTATION = PermutationObjective()
+BILM = BilmObjective()
 
-_known: dict[str, PretrainingObjective] = {objective.name: objective for objective in (MLM, CAUSAL, BPTT, PERMUTATION)}
+_OURS = (MLM, CAUSAL, BPTT, PERMUTATION, BILM)
+_known: dict[str, PretrainingObjective] = {objective.name: objective for objective in _OURS}
 
 
 def register_objective(objective: PretrainingObjective) -> None:

@@ -36,6 +36,7 @@ class PretrainingSettings:
     duplicates: int = told(0, "Use the static examples that `heedful corpus build` wrote.", unset="none")
     single_sentences: bool = told(False, "A and B are one sentence each, not runs that fill the length.")
     predict_one_in: int = told(6, "XLNet: of so many tokens one is predicted.", least=2)
+    softmax_words: int = told(20_000, "ELMo: the most frequent words, which are predicted.", least=10)
     learning_rate: float = told(1e-4, flags=("--learning-rate", "--lr"))
     warmup: float = told(0.1, "Share of the steps, or steps from 1 on.")
     weight_decay: float = told(0.01)
