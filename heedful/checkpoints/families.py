@@ -19,12 +19,13 @@ from heedful.checkpoints.elmo_family import ELMO
 from heedful.checkpoints.family import Family
 from heedful.checkpoints.gpt_family import GPT
 from heedful.checkpoints.roberta_family import ROBERTA, XLM_ROBERTA
+from heedful.checkpoints.word2vec_family import WORD2VEC
 from heedful.checkpoints.xlnet_family import XLNET
 from heedful.errors import HeedfulError
 
 _OURS: tuple[Family[Any], ...] = (
     *(BERT, ROBERTA, XLM_ROBERTA, DISTILBERT, ALBERT, ELECTRA, ERNIE, MPNET),
-    *(ELMO, GPT, XLNET),
+    *(WORD2VEC, ELMO, GPT, XLNET),
 )
 _known: dict[str, Family[Any]] = {family.model_type: family for family in _OURS}
 

@@ -5,9 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import torch
 
 from heedful.atomic import atomic_file
+from heedful.checkpoints.encoder_folder import save_model
+from heedful.checkpoints.vector_files import Matrix, NamedVectors, write_vectors
 from heedful.inference.embedder import Embedder
+from heedful.models.word2vec import Word2VecConfig
+from heedful.text.word_tokenizer import UNKNOWN, word_tokenizer
 
 
 def static_files(path: str | Path) -> list[Path]:
@@ -16,21 +21,40 @@ def static_files(path: str | Path) -> list[Path]:
     return [target, target.with_suffix(".vocab.txt")] if target.suffix == ".npy" else [target]
 
 
-def write_static_vectors(model: Embedder, path: str | Path) -> tuple[int, int]:
-    """Write the matrix as .npy (pieces beside it in .vocab.txt), or as word2vec text; gives its shape."""
-    target = Path(path)
+def static_vectors(model: Embedder) -> NamedVectors:
+    """The pieces of a model and their vectors; an id without a piece has a name of its own."""
     pieces = model.tokenizer.vocabulary
-    matrix = model.encoder.token_matrix.detach().cpu().numpy()[: len(pieces)]
-    if target.suffix == ".npy":
-        with atomic_file(target, "wb") as file:
-            np.save(file, matrix)
-        with atomic_file(target.with_suffix(".vocab.txt")) as file:
-            file.writelines(f"{piece}\n" for piece in pieces)
-    else:
-        with atomic_file(target) as file:
-            file.write(f"{len(matrix)} {matrix.shape[1]}\n")
-            for number, (piece, row) in enumerate(zip(pieces, matrix, strict=True)):
-                # word2vec separates by spaces, so a piece may hold none, nor be empty.
-                word = piece.replace(" ", "\u00a0") or f"[unused{number}]"
-                file.write(f"{word} {' '.join(f'{x:.6g}' for x in row.tolist())}\n")
-    return len(matrix), matrix.shape[1]
+    matrix: Matrix = model.encoder.token_matrix.detach().cpu().numpy()[: len(pieces)]
+    return NamedVectors([piece or f"[unused{number}]" for number, piece in enumerate(pieces)], matrix)
+
+
+def write_static_vectors(model: Embedder, path: str | Path) -> tuple[int, int]:
+    """Write the matrix as .npy (pieces beside it in .vocab.txt), or as word2vec text or binary; gives its shape."""
+    return write_named_vectors(static_vectors(model), path)
+
+
+def write_named_vectors(vectors: NamedVectors, path: str | Path) -> tuple[int, int]:
+    """Write words and their vectors in the format that the name asks for."""
+    target = Path(path)
+    if target.suffix != ".npy":
+        there = np.abs(vectors.matrix).max(axis=1) > 0  # the row of [UNK] in a model of whole words is no word's
+        named = [word for word, one in zip(vectors.words, there, strict=True) if one]
+        write_vectors(target, named, vectors.matrix[there])
+        return len(named), vectors.matrix.shape[1]
+    with atomic_file(target, "wb") as file:
+        np.save(file, vectors.matrix)
+    with atomic_file(target.with_suffix(".vocab.txt")) as file:
+        file.writelines(f"{word}\n" for word in vectors.words)
+    return len(vectors.matrix), vectors.matrix.shape[1]
+
+
+def save_as_model(vectors: NamedVectors, path: str | Path, overwrite: bool = False) -> None:
+    """Write a model folder of the type word2vec that has these vectors."""
+    words, matrix = vectors
+    if UNKNOWN not in words:
+        words, matrix = [UNKNOWN, *words], np.concatenate([np.zeros((1, matrix.shape[1]), np.float32), matrix])
+    encoder = Word2VecConfig(len(words), matrix.shape[1]).build()
+    with torch.no_grad():
+        encoder.token_matrix.copy_(torch.from_numpy(matrix))
+    lowercase = all(word == word.lower() for word in words if word != UNKNOWN)
+    save_model(encoder, path, word_tokenizer(words, lowercase), overwrite=overwrite)

@@ -19,6 +19,7 @@ from heedful.models.encoder import Encoder, encoder_of
 from heedful.nn.crf import Crf
 from heedful.nn.pooling import combine, pool
 from heedful.nn.recurrent import over_runs
+from heedful.nn.scalar_mix import ScalarMix
 from heedful.schema import Selection
 
 H = TypeVar("H", bound="Head")
@@ -101,6 +102,8 @@ class Tagger(Head):
             raise HeedfulError(f"there is no tagging head {head!r}", remedy=f"the heads are {', '.join(TAGGERS)}")
         super().__init__(encoder.without_pooler(), features)
         self.combine = combine
+        # Under the name that every folder has for what is our own.
+        self.head = nn.ModuleDict({"mix": ScalarMix(len(features))}) if features and combine == "mix" else None
         width = encoder.width * (len(features) if features and combine == "concat" else 1)
         dropout = encoder.config.dropout
         self.dropout = nn.Dropout(dropout)
@@ -114,7 +117,8 @@ class Tagger(Head):
 
     def forward(self, selection: Selection) -> Tensor:
         """A selection of R words -> (R, K)."""
-        x = self.dropout(states(self.encoder, selection, self.features, self.combine))
+        x = states(self.encoder, selection, self.features, self.combine)
+        x = self.dropout(x if self.head is None else self.head["mix"](x))
         if self.lstm is not None:
             x = self.dropout(over_runs(self.lstm, x, selection.counts))
         return self.classifier(x)  # type: ignore[no-any-return]

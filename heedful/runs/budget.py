@@ -12,38 +12,43 @@ from heedful.training.budget import steps_for
 from heedful.training.contract import Objective, Source
 from heedful.training.training_config import TrainingConfig
 
-_BUDGET = re.compile(r"(\d+(?:\.\d+)?)\s*([kMB]?)(s|m|h|steps?|tokens?)")
+_BUDGET = re.compile(r"(\d+(?:\.\d+)?)\s*([kMB]?)(s|m|h|steps?|tokens?|epochs?)")
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 _THOUSANDS = {"": 1.0, "k": 1e3, "M": 1e6, "B": 1e9}
 
 
 @dataclass(frozen=True)
 class Budget:
-    """How long to train: one of the three is set."""
+    """How long to train: one of these is set."""
 
     seconds: float = 0.0
     steps: float = 0.0
     tokens: float = 0.0
+    epochs: float = 0.0
 
 
 def parse_budget(text: str) -> Budget:
-    """Read `30m`, `1.5h`, `90s`, `20000steps`, `20ksteps` or `50Mtokens`."""
+    """Read `30m`, `1.5h`, `90s`, `20000steps`, `20ksteps`, `50Mtokens` or `3epochs`."""
     found = _BUDGET.fullmatch(text.strip())
     if not found:
-        raise HeedfulError(f"the budget {text!r} is not understood", remedy="write 30m, 2h, 20000steps or 50Mtokens")
+        raise HeedfulError(
+            f"the budget {text!r} is not understood", remedy="write 30m, 2h, 20000steps, 50Mtokens or 3epochs"
+        )
     number, thousands, unit = float(found[1]), _THOUSANDS[found[2]], found[3]
     if unit in _UNITS:
         if found[2]:
             raise HeedfulError(f"the budget {text!r} is not understood", remedy="write a time as 90s, 30m or 2h")
         return Budget(seconds=number * _UNITS[unit])
-    return Budget(steps=number * thousands) if unit.startswith("step") else Budget(tokens=number * thousands)
+    return Budget(**{f"{unit.rstrip('s')}s": number * thousands})
 
 
 def steps_of_budget(text: str, model: nn.Module, objective: Objective, source: Source, trial: TrainingConfig) -> int:
     """How many steps a budget such as `30m` or `2000steps` is; a time is measured by a few steps of a `trial`."""
     budget = parse_budget(text)
-    if budget.tokens:
-        raise HeedfulError("a budget in tokens is for pretraining", remedy="write 30m or 2000steps, or give `epochs`")
+    if budget.tokens or budget.epochs:
+        raise HeedfulError(
+            "a budget in tokens or epochs is for pretraining", remedy="write 30m or 2000steps, or give `epochs`"
+        )
     if budget.seconds:
         return steps_for(budget.seconds, model, objective, source, trial)
     return max(1, round(budget.steps))

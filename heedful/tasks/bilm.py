@@ -55,9 +55,9 @@ class BilmObjective(PretrainingObjective):
     def described(self, recipe: BilmRecipe) -> str:
         return f"two language models, forwards and backwards, over {recipe.softmax_words:,} words at most ({WORDS})"
 
-    def save(self, model: nn.Module, folder: Path, corpus: Corpus) -> None:
+    def save(self, model: nn.Module, folder: Path, corpus: Corpus, recipe: BilmRecipe) -> None:
         save_model(model, folder, character_tokenizer(), overwrite=True)
-        words = softmax_vocabulary(corpus, cast(ElmoForPretraining, model).encoder.config.words)
+        words = softmax_vocabulary(corpus, recipe.softmax_words)
         with atomic_file(folder / WORDS) as file:
             file.write("".join(f"{word}\n" for word in words))
 

@@ -52,7 +52,7 @@ class CausalObjective(PretrainingObjective):
     def described(self, recipe: ExampleRecipe) -> str:
         return "language model from left to right, on windows of text"
 
-    def save(self, model: nn.Module, folder: Path, corpus: Corpus) -> None:
+    def save(self, model: nn.Module, folder: Path, corpus: Corpus, recipe: Any) -> None:
         ends = Ends.of(corpus.tokenizer)
         foreign = {"bos_token_id": ends.start, "eos_token_id": ends.end}
         save_model(model, folder, corpus.tokenizer, foreign=foreign, overwrite=True)

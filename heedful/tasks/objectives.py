@@ -15,14 +15,16 @@ from heedful.tasks.causal_objective import CausalObjective, LaneObjective
 from heedful.tasks.masked_objective import MaskedObjective
 from heedful.tasks.permutation import PermutationObjective
 from heedful.tasks.pretraining_objective import PretrainingObjective
+from heedful.tasks.word2vec_objective import Word2VecObjective
 
 MLM = MaskedObjective()
 CAUSAL = CausalObjective()
 BPTT = LaneObjective()
 PERMUTATION = PermutationObjective()
 BILM = BilmObjective()
+WORD2VEC = Word2VecObjective()
 
-_OURS = (MLM, CAUSAL, BPTT, PERMUTATION, BILM)
+_OURS = (MLM, CAUSAL, BPTT, PERMUTATION, BILM, WORD2VEC)
 _known: dict[str, PretrainingObjective] = {objective.name: objective for objective in _OURS}
 
 

@@ -69,7 +69,7 @@ class PermutationObjective(PretrainingObjective):
     def described(self, recipe: PermutationRecipe) -> str:
         return f"permutation language model: the last 1/{recipe.predict_one_in} of a random order is predicted"
 
-    def save(self, model: nn.Module, folder: Path, corpus: Corpus) -> None:
+    def save(self, model: nn.Module, folder: Path, corpus: Corpus, recipe: Any) -> None:
         save_model(model, folder, framed_at_the_end(corpus.tokenizer), overwrite=True)
 
 

@@ -47,9 +47,17 @@ class PretrainingObjective(ABC):
     def check(self, corpus: Corpus) -> None:
         """Refuse a corpus, or its tokenizer, that lacks what this needs."""
 
+    def defaults(self, corpus: Corpus) -> Mapping[str, Any]:
+        """Settings of a run that are other ones for this objective, unless they are given."""
+        return {}
+
     def pieces(self, corpus: Corpus, recipe: Any) -> int:
         """How many pieces a model has for this corpus: those of its tokenizer, unless words are its pieces."""
         return corpus.tokenizer.vocab_size
+
+    def size(self, corpus: Corpus, recipe: Any) -> int:
+        """How many tokens once through the text are."""
+        return corpus.train.tokens
 
     @abstractmethod
     def batches(self, corpus: Corpus, recipe: Any) -> Batches:
@@ -80,7 +88,7 @@ class PretrainingObjective(ABC):
     def described(self, recipe: Any) -> str:
         """What is learned and how, in a line for the model card."""
 
-    def save(self, model: nn.Module, folder: Path, corpus: Corpus) -> None:
+    def save(self, model: nn.Module, folder: Path, corpus: Corpus, recipe: Any) -> None:
         """Write the finished model with all that it needs to read texts."""
         save_model(model, folder, corpus.tokenizer, overwrite=True)
 

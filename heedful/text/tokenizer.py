@@ -15,7 +15,7 @@ from functools import cached_property, lru_cache, partial
 from pathlib import Path
 
 import tokenizers
-from tokenizers import Encoding
+from tokenizers import Encoding, processors
 
 from heedful.errors import HeedfulError
 from heedful.text import tokenizer_folder
@@ -115,6 +115,12 @@ class Tokenizer:
     def summed_up_by(self, summary: SummaryRow) -> Tokenizer:
         """The same tokenizer for a model in which the first or the last row sums a text up."""
         return Tokenizer(self.library, self.special_tokens, self.model_max_length, summary)
+
+    def without_frame(self) -> Tokenizer:
+        """The same tokenizer, which puts nothing around texts."""
+        library = tokenizers.Tokenizer.from_str(self.library.to_str())
+        library.post_processor = processors.TemplateProcessing(single="$A:0", pair="$A:0 $B:1")
+        return Tokenizer(library, self.special_tokens, self.model_max_length, self.summary)
 
     @cached_property
     def frame(self) -> Frame:

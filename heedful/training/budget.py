@@ -13,8 +13,9 @@ from torch import nn
 from heedful.training.contract import Objective, Source
 from heedful.training.distributed import World, joined
 from heedful.training.optimiser import Optimiser
+from heedful.training.own_step import stepper_for
 from heedful.training.prefetch import Prefetch
-from heedful.training.step import OutOfMemory, Stepper
+from heedful.training.step import OutOfMemory
 from heedful.training.timing import Clock
 from heedful.training.training_config import TrainingConfig
 
@@ -73,7 +74,7 @@ def _measured(
     model: nn.Module, objective: Objective, prefetch: Prefetch, config: TrainingConfig, world: World, first: int
 ) -> float:
     trial = copy.deepcopy(model).to(world.device).train()
-    stepper = Stepper(trial, objective, Optimiser(trial, config), config, world, Clock(), prefetch.fill)
+    stepper = stepper_for(trial, objective, Optimiser(trial, config), config, world, Clock(), prefetch.fill)
     prefetch.start(first, config.accumulate)
     began = time.perf_counter()
     for index in range(WARM_UP):

@@ -61,7 +61,12 @@ class CarriedState(Protocol):
 
 
 class Objective(Protocol):
-    """What is to become small. One that carries a state from step to step has it as `carried`, a `CarriedState`."""
+    """What is to become small. One that carries a state from step to step has it as `carried`, a `CarriedState`.
+
+    One that moves the weights itself, because a gradient of all of them would be mostly zeros, has an `update`: a
+    function of model, micro-batch and rate that gives each loss as its sum and what it is to be divided by. The
+    parameters of its model need no gradient.
+    """
 
     def __call__(self, model: nn.Module, micro_batch: Any, /) -> Mapping[str, Tensor]:
         """The sum of each loss over the micro-batch, named as in its counts; both are on the device of the run."""
@@ -71,3 +76,8 @@ def carried_by(objective: Objective) -> CarriedState | None:
     """The state that an objective carries from step to step, None for one whose steps stand for themselves."""
     found: CarriedState | None = getattr(objective, "carried", None)
     return found
+
+
+def update_of(objective: Objective) -> Any:
+    """The `update` of an objective that moves the weights itself, None for one that leaves it to the optimiser."""
+    return getattr(objective, "update", None)

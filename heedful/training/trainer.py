@@ -27,13 +27,14 @@ from heedful.training.journal import Journal, evaluation_at
 from heedful.training.keeper import Keeper
 from heedful.training.memory import estimate, told_plainly
 from heedful.training.optimiser import Optimiser, RateScale
+from heedful.training.own_step import stepper_for
 from heedful.training.precision import resume_remark
 from heedful.training.prefetch import Prefetch
 from heedful.training.processor import arithmetic_of
 from heedful.training.run_folder import RunFolder
 from heedful.training.signals import BrokenOff, StopSignals
 from heedful.training.state import LossWindow, TrainerState, score_named
-from heedful.training.step import OutOfMemory, Stepper, Taken, on_device
+from heedful.training.step import OutOfMemory, Taken, on_device
 from heedful.training.timing import Clock
 from heedful.training.training_config import TrainingConfig
 
@@ -107,7 +108,7 @@ class _Run:
         self.trainer, self.world, self.signals = trainer, world, signals
         self.prefetch, self.clock = prefetch, trainer.clock
         self.optimiser = Optimiser(self.model, self.config, self.hooks.rate_scale)
-        self.stepper = Stepper(
+        self.stepper = stepper_for(
             self.model, trainer.objective, self.optimiser, self.config, world, self.clock, prefetch.fill
         )
         self.state = TrainerState(accumulate=self.config.accumulate)

@@ -88,6 +88,14 @@ def plan_of(
     )
 
 
+def with_defaults(
+    settings: PretrainingSettings, objective: PretrainingObjective, corpus: Corpus
+) -> PretrainingSettings:
+    """The settings, what was not given being what suits the objective."""
+    given = storable(settings)
+    return replace(settings, **{name: v for name, v in objective.defaults(corpus).items() if name not in given})
+
+
 def stretches(settings: PretrainingSettings) -> list[Stretch]:
     """The phases of the run; longer examples come in smaller batches, so that a step keeps its number of tokens."""
     phases = parse_phases(settings.phases)
@@ -147,13 +155,22 @@ def batch_size_of(length: int, first_length: int, batch_size: int) -> int:
 
 
 def steps_of(
-    budget: Budget, shares: Sequence[float], tokens: Sequence[int], seconds: Callable[[], Sequence[float]]
+    budget: Budget,
+    shares: Sequence[float],
+    tokens: Sequence[int],
+    seconds: Callable[[], Sequence[float]],
+    size: int = 0,
 ) -> list[int]:
-    """The steps of each phase so that all of them use up the budget; `seconds` measures a step of each phase."""
+    """The steps of each phase so that all of them use up the budget; `seconds` measures a step of each phase.
+
+    `size` is how many tokens an epoch has.
+    """
     if budget.steps:
         total = budget.steps
-    elif budget.tokens:
-        total = budget.tokens / sum(share * n for share, n in zip(shares, tokens, strict=True))
+    elif budget.tokens or budget.epochs:
+        total = (budget.tokens or budget.epochs * size) / sum(
+            share * n for share, n in zip(shares, tokens, strict=True)
+        )
     else:
         total = budget.seconds / sum(share * s for share, s in zip(shares, seconds(), strict=True))
     return [max(1, round(total * share)) for share in shares]

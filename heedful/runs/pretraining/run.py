@@ -28,6 +28,7 @@ from heedful.runs.pretraining.plan import (
     steps_of,
     stretches,
     training_of,
+    with_defaults,
 )
 from heedful.runs.pretraining.settings import PretrainingSettings
 from heedful.runs.run import Ready, Run, Stage, carry_out
@@ -49,6 +50,7 @@ def prepare(settings: PretrainingSettings, stage: Stage) -> Ready:
     parse_budget(settings.budget)
     family = family_named(settings.model) if settings.start is None else read_folder(settings.start).family
     objective = objective_of(family)
+    settings = with_defaults(settings, objective, corpus)
     recipe_of(replace(settings, model=family.model_type), objective)
     objective.check(corpus)
     config = _model_config(settings, corpus, objective)
@@ -119,7 +121,8 @@ def _steps(
         return [_seconds(settings, corpus, model, objective, phase) / (1 - RESERVE) for phase in phases]
 
     tokens = [phase.length * phase.batch_size for phase in phases]
-    steps = steps_of(parse_budget(settings.budget), shares, tokens, measured)
+    size = objective.size(corpus, recipe_of(settings, objective))
+    steps = steps_of(parse_budget(settings.budget), shares, tokens, measured, size)
     listed = zip(steps, phases, strict=True)
     stage.note(", then ".join(f"{s:,} steps of {p.batch_size} examples of up to {p.length} tokens" for s, p in listed))
     return steps
@@ -142,5 +145,5 @@ def _save(
     objective: PretrainingObjective,
     held_out: HeldOut | None,
 ) -> None:
-    objective.save(model, folder, corpus)
+    objective.save(model, folder, corpus, plan.recipe)
     write_card(folder, plan, corpus, objective, held_out.judged(model).scores if held_out else {})

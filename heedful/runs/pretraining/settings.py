@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, Literal
 
 from heedful.runs.settings import Place, Precision, check_bounds, told
 
@@ -25,7 +25,7 @@ class PretrainingSettings:
         place="folder",
         flags=("--from",),
     )
-    budget: str = told("30m", "30m, 2h, 20000steps or 50Mtokens.")
+    budget: str = told("30m", "30m, 2h, 20000steps, 50Mtokens or 3epochs.")
     phases: str = told("128:100%", "Lengths and their shares of the steps.")
     batch_size: int = told(32, "At the first length.", least=1)
     accumulate: int = told(1, "Gradient accumulation: micro-batches a step.", least=1, formerly="portions")
@@ -37,6 +37,14 @@ class PretrainingSettings:
     single_sentences: bool = told(False, "A and B are one sentence each, not runs that fill the length.")
     predict_one_in: int = told(6, "XLNet: of so many tokens one is predicted.", least=2)
     softmax_words: int = told(20_000, "ELMo: the most frequent words, which are predicted.", least=10)
+    unit: Literal["word", "piece"] = told("word", "word2vec: over whole words, or the tokenizer's pieces.")
+    min_count: int = told(5, "word2vec: leave out rarer words.", least=1)
+    cased: bool = told(False, "word2vec: tell Words and words apart.")
+    architecture: Literal["skip-gram", "cbow"] = told("skip-gram", "word2vec: predict the window, or from the window.")
+    window: int = told(5, "word2vec: words on each side.", least=1)
+    negatives: int = told(5, "word2vec: words drawn for each pair.", least=1)
+    subsample: float = told(1e-3, "word2vec: thin out words more frequent than this share.", above=0)
+    workers: int = told(1, "word2vec: threads that move vectors; with several, runs differ in their bits.", least=1)
     learning_rate: float = told(1e-4, flags=("--learning-rate", "--lr"))
     warmup: float = told(0.1, "Share of the steps, or steps from 1 on.")
     weight_decay: float = told(0.01)

@@ -1,0 +1,85 @@
+"""Pairs of words or texts that people have judged, beside the cosines of a model's vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from heedful.checkpoints.vector_files import Matrix
+from heedful.errors import HeedfulError
+from heedful.inference.embedder import Embedder
+from heedful.tasks.label_metrics import pearson, spearman
+from heedful.text.documents import read_lines
+
+
+class JudgedPair(NamedTuple):
+    """Two texts and how alike people find them."""
+
+    first: str
+    second: str
+    score: float
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How far cosines and judgements go together."""
+
+    spearman: float
+    pearson: float
+    pairs: int  # that were compared
+    left_out: int  # because a side has no vector
+    without: tuple[str, ...]  # those sides
+
+
+def read_pairs(path: str | Path) -> list[JudgedPair]:
+    """Two texts and a number a line, separated by tabs; a first line whose third column is no number is a header."""
+    pairs = []
+    for number, line in enumerate(read_lines(path), start=1):
+        cells = line.split("\t")
+        if not line.strip():
+            continue
+        try:
+            first, second, score = cells[0].strip(), cells[1].strip(), float(cells[2])
+        except (IndexError, ValueError):
+            if number == 1 and len(cells) >= 3:
+                continue
+            remedy = "write two texts and a number, separated by tabs"
+            raise HeedfulError(f"not a judged pair: {line[:60]!r}", where=f"{path}:{number}", remedy=remedy) from None
+        pairs.append(JudgedPair(first, second, score))
+    if len(pairs) < 2:
+        raise HeedfulError("fewer than two pairs", where=path, remedy="give a file with judged pairs")
+    return pairs
+
+
+def agreement(pairs: Sequence[JudgedPair], vectors: Callable[[Sequence[str]], Sequence[Matrix | None]]) -> Agreement:
+    """Compare the cosines of vectors of length 1 with the judgements; a text that gets None has no vector."""
+    texts = list(dict.fromkeys(text for pair in pairs for text in pair[:2]))
+    found = dict(zip(texts, vectors(texts), strict=True))
+    cosines, scores = [], []
+    for first, second, score in pairs:
+        a, b = found[first], found[second]
+        if a is not None and b is not None:
+            cosines.append(float(np.dot(a, b)))
+            scores.append(score)
+    if len(scores) < 2:
+        raise HeedfulError("no two pairs have vectors", remedy="use a model of the language of these pairs")
+    without = tuple(text for text in texts if found[text] is None)
+    return Agreement(
+        spearman(scores, cosines), pearson(scores, cosines), len(scores), len(pairs) - len(scores), without
+    )
+
+
+def text_vectors(
+    model: Embedder, texts: Sequence[str], layers: Sequence[int], pooling: str | None
+) -> list[Matrix | None]:
+    """The vector of each text, of length 1; None for one of which the model knows no piece."""
+    unknown = model.tokenizer.id_of(model.tokenizer.special_tokens.get("unk", ""))
+    known = [any(i != unknown for i in pieces.ids) for pieces in model.tokenizer.pieces(texts)]
+    vectors = iter(
+        model.embed([t for t, k in zip(texts, known, strict=True) if k], layers, pooling=pooling, normalize=True)
+    )
+    return [next(vectors) if k else None for k in known]
