@@ -103,11 +103,11 @@ def column_named(name: str, table: Table, option: str) -> str:
 
 def no_column(what: str, table: Table, option: str) -> HeedfulError:
     """The error that a column is missing, with those that there are."""
-    remedy = f"say which column it is with --{option}; the first line has to name the columns"
+    remedy = f"say which column it is with `{option}`; the first line has to name the columns"
     if option in ("text", "pair", "label") and not holds_objects(table.path):
         remedy = (
-            "if the first line names the columns, say which is which with --text, --pair and --label; if it is a row "
-            "already, number them, as --text 1 --label 2"
+            "if the first line names the columns, say which is which with `text`, `pair` and `label`; if it is a row "
+            "already, number them, as `text` 1 `label` 2"
         )
     if len(table.columns) == 1 and ";" in table.columns[0]:
         remedy = "separate the columns by tabs (.tsv) or commas (.csv), not by semicolons"

@@ -301,4 +301,4 @@ class ForMaskedLm(nn.Module):
     def nsp_logits(self, first: Tensor) -> Tensor:
         """Models of this kind do not judge pairs."""
         what = f"a model of the type {self.encoder.config.model_type} is not trained to judge pairs"
-        raise HeedfulError(what, remedy="pretrain it with `--pairs none`")
+        raise HeedfulError(what, remedy="pretrain it with none for `pairs`")
