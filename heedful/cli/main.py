@@ -26,6 +26,7 @@ VERBS = (
     "export",
     "fill",
     "finetune",
+    "generate",
     "inspect",
     "nearest",
     "new",
