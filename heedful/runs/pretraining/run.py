@@ -59,6 +59,8 @@ def prepare(settings: PretrainingSettings, stage: Stage) -> Ready:
     objective.check(corpus)
     config = _model_config(settings, corpus, objective)
     settings = replace(settings, init=_init(settings, family))
+    # What cannot be trained on is told before the minutes that a start may take.
+    batches_of(objective, corpus, recipe_of(settings, objective), settings.duplicates, stretches(settings)[0].length)
     model, spent = fresh_model(settings, config, corpus, stage)
     plan = plan_of(settings, objective, config, _steps(settings, corpus, model, objective, stage, spent))
     held_out = HeldOut(plan, corpus, objective, stage.note) if corpus.held_out.documents else None
