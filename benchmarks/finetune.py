@@ -66,7 +66,9 @@ def _add(asked: Experiment, done: dict[str, dict[str, Any]], row: dict[str, Any]
 def ours(run: Run, work: Path) -> dict[str, Any]:
     """Train and evaluate; scores with their intervals, and the seconds of training without evaluation."""
     folder = work / run.name.replace(" ", "-").replace("/", "-")
-    command = ["finetune", *expand(run.arguments, work), "-o", str(folder), "--checkpoint-every", "0", "--resume"]
+    exact = () if "--precision" in run.arguments else ("--precision", "float32")
+    given = (*expand(run.arguments, work), *exact)
+    command = ["finetune", *given, "-o", str(folder), "--checkpoint-every", "0", "--resume"]
     _heedful(command)
     timing = json.loads((folder / "timing.json").read_text(encoding="utf-8"))
     evaluated = [str(folder), *expand((run.dev,), work), *run.columns, "--json", "--worst", "0"]

@@ -26,7 +26,7 @@ def heedful(model: Path, scratch: Path) -> Translate:
     """This project."""
     from heedful.inference.load import load_translator
 
-    translator = load_translator(model, "cpu")
+    translator = load_translator(model, "cpu", "heedful")
     return lambda texts: translator.translate(texts, beam=BEAM)
 
 

@@ -51,7 +51,7 @@ def main() -> None:
 
 def compared(run: Path) -> list[list[Any]]:
     """The rows of a model."""
-    mine = load_translator(run, "cpu")
+    mine = load_translator(run, "cpu", "heedful")
     texts = [pair.source for pair in read_pairs([multi30k("test_2016_flickr.tsv")], *mine.folder.names).examples]
     right = searched(mine, texts)
     others = {

@@ -45,7 +45,7 @@ def main() -> None:
     a = parser.parse_args()
     measured: dict[str, dict[str, list[dict[str, float]]]] = {}
     for name, _, folder in (given.partition("=") for given in a.runs):
-        model = load_translator(folder)
+        model = load_translator(folder, engine="heedful")
         pairs = [
             (pair.source, pair.target)
             for pair in read_pairs([multi30k("test_2016_flickr.tsv")], *model.folder.names).examples

@@ -42,7 +42,7 @@ def main() -> None:
     a = parser.parse_args()
     torch.set_num_threads(1)
     torch.set_flush_denormal(True)
-    translator = load_translator(a.run, "cpu")
+    translator = load_translator(a.run, "cpu", "heedful")
     folder = translator.folder
     texts = [
         one.source for one in read_pairs([multi30k("test_2016_flickr.tsv")], *folder.names).examples[: a.sentences]

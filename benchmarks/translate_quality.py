@@ -111,7 +111,7 @@ def measured(run: Run, work: Path) -> dict[str, Any]:
     subprocess.run([sys.executable, "-m", "heedful", "translate", "train", *data, *given], check=True)
     pairs = read_pairs([test], run.source, run.target).examples
     trained = load_translation(model_path(folder)).model
-    said = load_translator(folder).translate([pair.source for pair in pairs], beam=BEAM)
+    said = load_translator(folder, engine="heedful").translate([pair.source for pair in pairs], beam=BEAM)
     right, tokenizer = [pair.target for pair in pairs], tokenizer_for(run.target)
     scorer = Scorer(right, tokenizer)
     scores = scorer.scores(said)

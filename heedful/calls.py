@@ -147,6 +147,7 @@ def evaluate(
     text: str | None = None,
     pair: str | None = None,
     label: str | None = None,
+    encoding: str | None = None,
     rounds: int = 500,
     worst: int = 5,
     progress: bool | None = None,
@@ -155,10 +156,12 @@ def evaluate(
     from heedful.data.labelled.dataset import Columns
     from heedful.inference import evaluation
     from heedful.inference.load import predictor
+    from heedful.text.encodings import reading_as
 
     models = [predictor(_folder(one)) for one in (run, compared_with) if one is not None]
     settings = evaluation.EvaluationSettings(Columns(text, pair, label), rounds, worst)
-    return evaluation.evaluate(models, data_of(data), settings, _bar(progress))
+    with reading_as(encoding):
+        return evaluation.evaluate(models, data_of(data), settings, _bar(progress))
 
 
 def evaluate_translator(

@@ -121,6 +121,42 @@ def test_a_command_imports_nothing_slow_at_its_top() -> None:
     check(slow_imports, COMMANDS)
 
 
+BELOW = [file for file in SOURCES if not file.is_relative_to(CLI)]
+COMMAND = "    heedful "  # an example for a reader, such as in a model card
+OPTION = re.compile(r"(?<![\w-])--(?!local-dir)[a-z]")  # which is an option of the Hugging Face Hub's command
+
+
+def option_words(tree: ast.Module) -> Iterator[str]:
+    """Texts that name options; a style sheet has names that look like them, and settings say how theirs are spelled."""
+    told = {id(value) for node in ast.walk(tree) if isinstance(node, ast.keyword) and node.arg == "flags"
+            for value in ast.walk(node.value)}  # fmt: skip
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef)
+    told |= {id(node.body[0].value) for node in ast.walk(tree) if isinstance(node, documented) and node.body
+             and isinstance(node.body[0], ast.Expr)}  # fmt: skip
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in told:
+            if COMMAND in node.value:
+                continue
+            yield from (f"line {node.lineno}: {found[0]}…" for found in OPTION.finditer(node.value))
+
+
+def test_what_lies_below_the_command_line_does_not_speak_of_its_options() -> None:
+    check(option_words, [file for file in BELOW if file.name != "style.py"])
+
+
+def prints(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            names = [alias.name for alias in node.names] + [getattr(node, "module", None) or ""]
+            yield from (f"line {node.lineno}: {name}" for name in names if name.split(".")[0] in ("click", "rich"))
+        if isinstance(node, ast.Call) and dotted(node.func) == "print":
+            yield f"line {node.lineno}: print"
+
+
+def test_only_the_command_line_prints() -> None:
+    check(prints, BELOW)
+
+
 def tracked() -> list[Path]:
     """What git has or would take in, where there is git; else everything that is text by its name."""
     try:

@@ -27,7 +27,7 @@ PER_PIECE = ("encoder.embeddings.token.weight", "mlm.bias")
 
 def hugging_face_classes(prefix: str, pretraining: str = "MaskedLM") -> dict[str, str]:
     """Hugging Face's classes of a family by what they are for."""
-    heads = ("SequenceClassification", "TokenClassification", "QuestionAnswering", "MultipleChoice")
+    heads = ("SequenceClassification", "TokenClassification", "QuestionAnswering", "MultipleChoice", "MaskedLM")
     named = {head: f"{prefix}For{head}" for head in heads}
     return {"Model": f"{prefix}Model", "PreTraining": f"{prefix}For{pretraining}", **named}
 

@@ -70,6 +70,7 @@ ELECTRA = Family(
     pretraining=electra.masked_lm,
     objectives=("mlm",),
     masked_lm=electra.mlm_head,
+    token_heads={"replaced": electra.ReplacedTokenHead},
     parts={"mlm": "MLM head"},
     per_piece=PER_PIECE,
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -38,6 +38,8 @@ class ConfigFormat(Generic[C]):
     # Keys beside the fields that would change what the model computes, and the one value of each that is computed here.
     only_values: Mapping[str, Any] = field(default_factory=dict)
     bookkeeping: Collection[str] = ()  # beside those of all families
+    # The same values in the words of our fields, where files have other words for them.
+    translate: Callable[[Mapping[str, Any], Path], Mapping[str, Any]] = lambda values, where: values
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -47,6 +49,7 @@ class ConfigFormat(Generic[C]):
     def read(self, values: Mapping[str, Any], where: Path) -> C:
         """The config that a `config.json` describes; what is not there has Hugging Face's default."""
         self._check_mathematics(values, where)
+        values = self.translate(values, where)
         # Hugging Face writes null for "no padding piece"; nothing here is padded.
         known = {
             name: values[name]

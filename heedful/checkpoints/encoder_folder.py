@@ -9,7 +9,7 @@ A round trip:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,14 @@ def load_encoder(folder: ModelFolder) -> Encoder:
             model.without_pooler()
         fill_parameters(model, found, prefix="encoder.")
     return model.eval()
+
+
+def load_head(folder: ModelFolder, part: str, build: Callable[[Any], nn.Module]) -> nn.Module:
+    """A head of a folder alone, in fp32; the folder must hold it."""
+    with folder.open_weights() as found:
+        head = build(folder.model_config)
+        fill_parameters(head, found, prefix=f"{part}.")
+    return head.eval()
 
 
 def load_for_pretraining(folder: ModelFolder, seed: int) -> nn.Module:

@@ -64,6 +64,7 @@ class Family(Generic[C]):
     pretraining: Callable[[C], nn.Module] | None = None
     objectives: tuple[str, ...] = ()
     masked_lm: Callable[[C], nn.Module] | None = None  # the head that guesses masked tokens, on disk the part `mlm`
+    token_heads: Mapping[str, Callable[[C], nn.Module]] = field(default_factory=dict)  # others over each state, by part
     language_model: Callable[[C], LanguageModel] | None = None  # the model that says what comes next
     pooling: str = "mean"  # how a text becomes a vector where nothing else is said
     parts: Mapping[str, str] = field(default_factory=dict)  # what a folder may lack -> what to call it

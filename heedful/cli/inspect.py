@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from heedful.data.labelled.samples import Sample
     from heedful.text.tokenizer import Tokenizer
 
+MOST_BAD_ROWS = 20
 MOST_LABELS = 20  # in a table; JSON has all of them
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
@@ -104,13 +105,13 @@ def _look_at(
 
     console = Console(stderr=True)
     with console.status(f"reading {path.name}"):
-        kind, samples, remarks = read_samples(path, task, columns, labelled)
+        kind, samples, data = read_samples(path, task, columns, labelled)
     tokens = None
     if tokenizer is not None:
         with progress_bar(f"tokenizing {path.name}", len(samples), "examples") as advance:
             tokens = count_tokens(samples, tokenizer, lambda done: advance(done, done))
     with console.status(f"looking at {path.name}"):
-        return findings(path, kind, samples, remarks, tokens, limit), samples
+        return findings(path, kind, samples, data.remarks, tokens, limit, data.bad), samples
 
 
 def _print_json(found: list[Findings], shared: tuple[Remark, ...] | None) -> None:
@@ -148,7 +149,16 @@ def _lines(findings: Findings) -> list[str]:
         lines.append(f"{findings.unknown_share:.3%} of the pieces are [UNK]")
     if findings.limit:
         lines.append(f"the model takes {findings.limit} tokens")
-    return [*lines, *map(str, findings.remarks)] or ["nothing odd"]
+    return [*lines, *map(str, findings.remarks), *_bad_rows(findings)] or ["nothing odd"]
+
+
+def _bad_rows(findings: Findings) -> list[str]:
+    if not findings.bad:
+        return []
+    count = len(findings.bad)
+    listed = [f"  {row.where}  {row.what}" for row in findings.bad[:MOST_BAD_ROWS]]
+    more = [f"  … and {count - MOST_BAD_ROWS:,} more, which --json lists"] if count > MOST_BAD_ROWS else []
+    return [f"{count:,} rows cannot be used (`heedful finetune --bad-rows skip` leaves them out):", *listed, *more]
 
 
 def _lengths_table(lengths: Lengths) -> Table:

@@ -16,6 +16,8 @@ from heedful.cli.plain_warnings import show_warnings_plainly
 from heedful.errors import HeedfulError
 
 VERBS = (
+    "bench",
+    "convert",
     "corpus",
     "doctor",
     "embed",
@@ -37,6 +39,7 @@ VERBS = (
     "toy",
     "translate",
     "vectors",
+    "verify",
 )
 
 

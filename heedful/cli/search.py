@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 @click.option("--model", type=click.Path(), help="The model of a new index.  [default: that of the index]")
 @click.option("--pooling", help="Of a new index: cls, mean, max, mean-max or last.  [default: the model's own]")
 @click.option("--top", type=click.IntRange(min=1), default=5, show_default=True, help="Show so many lines.")
+@click.option("--approximate", is_flag=True, help="Search very many lines by faiss's graph of them, which is kept.")
 @text_option
 @encoding_option
 @force_option
@@ -39,6 +40,7 @@ def command(
     model: str | None,
     pooling: str | None,
     top: int,
+    approximate: bool,
     column: str | None,
     force: bool,
     device: str | None,
@@ -60,7 +62,7 @@ def command(
     found = _index(index, model, pooling, bool(files), device, force)
     for file in files:
         _add(found, file, column)
-    for query, hits in zip(queries, found.search(queries, top) if queries else (), strict=True):
+    for query, hits in zip(queries, found.search(queries, top, approximate) if queries else (), strict=True):
         if as_json:
             import json
             from dataclasses import asdict

@@ -19,6 +19,7 @@ RAGGED = "rows with another number of columns, left out"
 BLANK = "blank lines, passed over"
 # More ragged rows than both of these, and the file is not what it is taken for.
 RAGGED_SHARE, RAGGED_COUNT = 0.05, 2
+SHOWN = 60  # characters of a column's name, which without a header is a text
 # Characters of a CSV cell: as many as the reader can count. By itself it refuses texts of more than 131,072.
 LONGEST_CELL = 2**31 - 1
 
@@ -102,10 +103,16 @@ def column_named(name: str, table: Table, option: str) -> str:
 
 def no_column(what: str, table: Table, option: str) -> HeedfulError:
     """The error that a column is missing, with those that there are."""
-    remedy = f"say which column it is with --{option}; the first line has to name the columns"
+    remedy = f"say which column it is with `{option}`; the first line has to name the columns"
+    if option in ("text", "pair", "label") and not holds_objects(table.path):
+        remedy = (
+            "if the first line names the columns, say which is which with `text`, `pair` and `label`; if it is a row "
+            "already, number them, as `text` 1 and `label` 2"
+        )
     if len(table.columns) == 1 and ";" in table.columns[0]:
         remedy = "separate the columns by tabs (.tsv) or commas (.csv), not by semicolons"
-    return HeedfulError(f"{what} (there are: {', '.join(table.columns)})", where=f"{table.path}:1", remedy=remedy)
+    shown = ", ".join(name if len(name) <= SHOWN else f"{name[:SHOWN]} …" for name in table.columns)
+    return HeedfulError(f"{what} (there are: {shown})", where=f"{table.path}:1", remedy=remedy)
 
 
 def text_under(column: str, row: Row) -> str:

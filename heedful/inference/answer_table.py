@@ -15,7 +15,7 @@ from typing import IO, Any
 
 from heedful.data.labelled.dataset import Choice, Columns, SentencePair, TextRow
 from heedful.data.labelled.text_rows import text_table
-from heedful.data.tables import holds_objects
+from heedful.data.tables import ending, holds_objects
 from heedful.errors import HeedfulError
 from heedful.tasks.task import Prediction
 
@@ -36,7 +36,7 @@ def answer_format(output: str) -> str:
 def given_cells(examples: Sequence[Any], path: str, columns: Columns) -> Iterator[Cells]:
     """What each example looked like in its file: all columns of a table, the text of anything else."""
     rows = bool(examples) and isinstance(examples[0], TextRow | Choice | SentencePair)
-    if not rows or path == "-" or holds_objects(Path(path)):
+    if not (rows or ending(Path(path)) == ".csv") or path == "-" or holds_objects(Path(path)):
         return (getattr(example, "cells", {}) for example in examples)
     table = text_table(Path(path), columns, labelled=False)
     twice = [name for name in table.columns if table.columns.count(name) > 1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +13,7 @@ from heedful.checkpoints.translation_folder import TranslationFolder
 from heedful.decoding import Beam, Hypothesis, Sampling, score_of
 from heedful.errors import HeedfulError
 from heedful.export.ctranslate2_folder import ctranslate2_module, ctranslate2_vocabulary, export_ctranslate2
+from heedful.models.transformer import Transformer
 from heedful.text.sides import Symbols
 
 
@@ -66,3 +68,13 @@ class Ctranslate2Engine:
         length = max(len(pieces), 1)
         total = score if how.size == 1 else score * float(length) ** how.length_penalty
         return Hypothesis(ids, score_of(total, length, how.length_penalty), total, finished)
+
+
+def engine_if_possible(folder: TranslationFolder, device: str) -> Ctranslate2Engine | None:
+    """CTranslate2 for a Transformer that it can express, where it is installed; else None."""
+    if not isinstance(folder.model, Transformer) or importlib.util.find_spec("ctranslate2") is None:
+        return None
+    try:
+        return Ctranslate2Engine(folder, device)
+    except HeedfulError:  # such as one with a BERT as its encoder
+        return None

@@ -48,9 +48,14 @@ class EvaluationReport:
     examples: int
     scores: Mapping[str, float]
     intervals: Mapping[str, tuple[float, float]]
-    details: Sequence[Detail] = ()
-    worst: Sequence[Mapping[str, Any]] = ()  # the surest of the wrong answers: where, text, truth, said
-    wrong: Sequence[WrongAnswer] = ()  # all of them, in the order of the data; of numbers the farthest first
+    # Not shown where the report is printed, so that a notebook shows the scores.
+    details: Sequence[Detail] = field(default=(), repr=False)
+    worst: Sequence[Mapping[str, Any]] = field(
+        default=(), repr=False
+    )  # the surest wrong ones: where, text, truth, said
+    wrong: Sequence[WrongAnswer] = field(
+        default=(), repr=False
+    )  # all, in the data's order; of numbers the farthest first
     compared: Comparison | None = None
     remarks: Sequence[Remark] = ()
     cut: int = 0  # examples that the model has not seen whole

@@ -33,8 +33,8 @@ def load_embedder(folder: str | Path, device: str | None = None, force: bool = F
     return Embedder(read_folder(model_path(folder), force), _device(device))
 
 
-def load_translator(folder: str | Path, device: str | None = None, engine: str = "heedful") -> Translator:
-    """Load a translation model, to decode here or by CTranslate2."""
+def load_translator(folder: str | Path, device: str | None = None, engine: str = "auto") -> Translator:
+    """Load a translation model, to decode by our own search, by CTranslate2, or by whichever suits what is asked."""
     return Translator(load_translation(model_path(folder)), _device(device), engine)
 
 

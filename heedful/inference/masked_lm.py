@@ -9,8 +9,8 @@ from itertools import accumulate
 import torch
 from torch import Tensor, nn
 
+from heedful.checkpoints.encoder_folder import load_head
 from heedful.checkpoints.folder import ModelFolder
-from heedful.checkpoints.weights import fill_parameters
 from heedful.data.batching import flat_batch
 from heedful.errors import HeedfulError
 from heedful.models.encoder import Encoder
@@ -62,6 +62,4 @@ def load_mlm_head(folder: ModelFolder) -> nn.Module:
                 where=folder.weights,
                 remedy="use a pretrained BERT with its head, such as one that `heedful pretrain` has written",
             )
-        head = build(folder.model_config)
-        fill_parameters(head, found, prefix="mlm.")
-    return head.eval()
+    return load_head(folder, "mlm", build)

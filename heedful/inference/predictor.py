@@ -17,6 +17,7 @@ from heedful.checkpoints.folder import ModelFolder
 from heedful.checkpoints.task_folder import TASK, load_for_task, read_task
 from heedful.config import from_mapping
 from heedful.data.labelled.dataset import Columns, Dataset, TextRow
+from heedful.data.labelled.spellings import respelled, spelling_of
 from heedful.data.tables import RAGGED, ending
 from heedful.errors import HeedfulError
 from heedful.inference.onnx_engine import OnnxHead, onnx_file
@@ -48,6 +49,7 @@ class TrainingData:
 
     columns: Columns = field(default_factory=Columns)  # those that were named
     pairs: bool | None = None  # whether the texts came in pairs, if that is known
+    merge_labels: str | None = None  # "case" if labels that differ only by case or spaces were taken for one
 
 
 class Predictor:
@@ -98,6 +100,9 @@ class Predictor:
         """
         found = self.task.read_data(data, self.columns(data, columns or Columns(), labelled), labelled)
         if labelled:
+            if self.trained_on.merge_labels:
+                spelling = spelling_of(getattr(self.task, "labels", ()))
+                found = replace(found, examples=[respelled(example, spelling) for example in found.examples])
             self.task.check(found.examples)
             return replace(found, remarks=(*found.remarks, *self.task.unseen(found.examples)))
         _check_whole(found)

@@ -30,6 +30,7 @@ from heedful.file_lock import try_lock
 from heedful.inference.embedder import Embedder
 from heedful.inference.features import Features, Vectors
 from heedful.inference.load import load_embedder
+from heedful.inference.search_graph import nearest_by_graph
 from heedful.json_files import read_json, write_json
 
 RECORD, LOCK = "index.json", "index.lock"
@@ -45,6 +46,10 @@ class Part:
 
     name: str
     lines: int
+
+
+# The cosine of a line, its part, and its place there.
+Found = tuple[float, Part, int]
 
 
 @dataclass(frozen=True)
@@ -103,7 +108,7 @@ class Index:
         """An index that is there; without an embedder the model is loaded from where it was."""
         path = Path(folder)
         if not (path / RECORD).is_file():
-            remedy = "make one: heedful search FOLDER --model MODEL --add lines.txt"
+            remedy = "make one: give `model`, and lines with `add`"
             raise HeedfulError("there is no index", where=path, remedy=remedy)
         record = from_mapping(IndexRecord, read_json(path / RECORD), path / RECORD)
         if embedder is None and not Path(record.model).is_dir():
@@ -137,8 +142,8 @@ class Index:
                 on_progress(chunk[-1][0])
         return added
 
-    def search(self, queries: Sequence[str], top: int = 5) -> list[list[Hit]]:
-        """The nearest lines of each query, nearest first, by comparing it with every one."""
+    def search(self, queries: Sequence[str], top: int = 5, approximate: bool = False) -> list[list[Hit]]:
+        """The nearest lines of each query, nearest first: by comparing it with every one, or by faiss's graph."""
         if isinstance(queries, str):
             raise HeedfulError("a single query", remedy="give a list of queries, such as [query]")
         if top < 1:
@@ -146,12 +151,12 @@ class Index:
         if any(not query.strip() for query in queries):
             raise HeedfulError("the query is blank", remedy="give a few words")
         if not len(self):
-            remedy = "add some: heedful search FOLDER --add lines.txt"
+            remedy = "add some with `add`"
             raise HeedfulError("the index has no lines yet", where=self.folder, remedy=remedy)
         if not queries:
             return []
         asked = np.stack(_vectors(self.embedder, queries, self._wanted, self.record.max_length))
-        nearest = [_best([self._nearest(part, query, top) for part in self.record.parts], top) for query in asked]
+        nearest = self._by_graph(asked, top) if approximate else [self._exactly(query, top) for query in asked]
         lines = self._texts({(part, place) for hits in nearest for _, part, place in hits})
         return [[Hit(cosine, **lines[part, place]) for cosine, part, place in hits] for hits in nearest]
 
@@ -201,10 +206,27 @@ class Index:
             self.record = from_mapping(IndexRecord, read_json(self.folder / RECORD), self.folder / RECORD)
             yield
 
-    def _nearest(self, part: Part, query: Vectors, top: int) -> list[tuple[float, Part, int]]:
-        cosines = self._part_vectors(part) @ query
-        places = np.argsort(-cosines, kind="stable")[:top]
-        return [(float(cosines[place]), part, int(place)) for place in places]
+    def _exactly(self, query: Vectors, top: int) -> list[Found]:
+        """The nearest lines of all parts; of equally near ones the one that was added first."""
+        found: list[Found] = []
+        for part in self.record.parts:
+            cosines = self._part_vectors(part) @ query
+            places = np.argsort(-cosines, kind="stable")[:top]
+            found += [(float(cosines[place]), part, int(place)) for place in places]
+        return sorted(found, key=lambda hit: -hit[0])[:top]
+
+    def _by_graph(self, queries: NDArray[np.float32], top: int) -> list[list[Found]]:
+        parts = self.record.parts
+        starts = np.cumsum([0, *(part.lines for part in parts)])
+        cosines, numbers = nearest_by_graph(self.folder, [self._part_vectors(part) for part in parts], queries, top)
+        owners = np.searchsorted(starts, numbers, side="right") - 1
+        return [
+            [
+                (float(cosine), parts[owner], int(number - starts[owner]))
+                for cosine, owner, number in zip(*row, strict=True)
+            ]
+            for row in zip(cosines, owners, numbers, strict=True)
+        ]
 
     def _part_vectors(self, part: Part) -> NDArray[np.float32]:
         path = self.folder / f"{part.name}.npy"
@@ -238,11 +260,6 @@ class Index:
 
 def _vectors(embedder: Embedder, texts: Sequence[str], wanted: Features, limit: int) -> list[Vectors]:
     return [vector for chunk in embedder.chunks(texts, wanted, limit) for vector in chunk.vectors]
-
-
-def _best(parts: Iterable[list[tuple[float, Part, int]]], top: int) -> list[tuple[float, Part, int]]:
-    """The nearest of all parts; of equally near ones the one that was added first."""
-    return sorted((hit for hits in parts for hit in hits), key=lambda hit: -hit[0])[:top]
 
 
 def _digest(text: str) -> bytes:

@@ -18,6 +18,7 @@ from heedful.data.batching import cut_by_tokens
 from heedful.data.chance import hashed
 from heedful.decoding import Beam, Hypothesis, Sampling
 from heedful.errors import HeedfulError
+from heedful.inference.ctranslate2_engine import Ctranslate2Engine, engine_if_possible
 from heedful.inference.embedder import TruncationWarning
 from heedful.inference.teacher_forced import Alignment, PairScore, align_pairs, encode_sides, score_pairs
 from heedful.inference.workers import worker_pool
@@ -31,7 +32,7 @@ from heedful.text.tokenizer import was_truncated
 TEXTS_PER_CHUNK = 1024
 # Source tokens that are decoded together, each with all hypotheses of its sentence.
 TOKENS_PER_BATCH = 1024
-ENGINES = ("heedful", "ctranslate2")
+ENGINES = ("auto", "heedful", "ctranslate2")
 BEAM = Beam()
 
 # Sources, how many symbols each may have, how to search, and chance where it is needed.
@@ -78,18 +79,24 @@ class _Asked:
     how: Beam | Sampling
     max_length: int | None
     seed: int
+    scores: bool = True  # whether more than the texts of translations is wanted
 
 
 class Translator:
-    """A translation model with its tokenizers."""
+    """A translation model with its tokenizers.
 
-    def __init__(self, folder: TranslationFolder, device: str = "cpu", engine: str = "heedful") -> None:
+    With the engine `auto`, CTranslate2 decodes where it is installed, can express the model, and only texts are asked
+    for, because it is faster; scores and samples come from our own search.
+    """
+
+    def __init__(self, folder: TranslationFolder, device: str = "cpu", engine: str = "auto") -> None:
         if engine not in ENGINES:
             raise HeedfulError(f"no engine is called {engine!r}", remedy=f"choose {' or '.join(ENGINES)}")
         self.folder = folder
         self.device = device
         self.symbols = Symbols.of(folder.sides.target)
-        self._decode = _other_engine(folder, device) if engine == "ctranslate2" else self._search
+        self._always = Ctranslate2Engine(folder, device) if engine == "ctranslate2" else None
+        self._for_texts = engine_if_possible(folder, device) if engine == "auto" else None
         folder.model.to(device)
         if device == "cpu" and can_pack() and isinstance(folder.model, Transformer):
             folder.model.pack()
@@ -102,18 +109,20 @@ class Translator:
         length_penalty  α of the score log P(y | x) / |y|^α by which hypotheses are compared
         max_length      the most tokens a translation may have; None for some more than are ever needed
         """
-        found = self.hypotheses(texts, Beam(beam, length_penalty), max_length)
-        return [translations[0].text for translations in found]
+        return [one.best for one in self._all(texts, _Asked(Beam(beam, length_penalty), max_length, 0, scores=False))]
 
     def hypotheses(
         self, texts: Sequence[str], how: Beam | Sampling = BEAM, max_length: int | None = None, seed: int = 0
     ) -> list[list[Translation]]:
         """Translations of each text with their scores: the `n_best` of a beam, best first, or `count` samples."""
+        return [one.translations for one in self._all(texts, _Asked(how, max_length, seed))]
+
+    def _all(self, texts: Sequence[str], asked: _Asked) -> list[Translated]:
         if isinstance(texts, str):
             raise HeedfulError("texts is a single string", remedy="give a list of texts, such as [text]")
-        found = list(self.stream(texts, how, max_length, seed))
+        found = list(self.stream(texts, asked.how, asked.max_length, asked.seed, scores=asked.scores))
         _warn(sum(one.truncated for one in found), len(found), self.folder.max_length)
-        return [one.translations for one in found]
+        return found
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
         """log P(target | source) of each pair of source and target, over all symbols of the target and its end."""
@@ -145,12 +154,14 @@ class Translator:
         seed: int = 0,
         at_once: int = TEXTS_PER_CHUNK,
         advance: Callable[[int], object] = lambda done: None,
+        scores: bool = True,
     ) -> Iterator[Translated]:
         """As `hypotheses`, for any number of texts in constant memory: so many `at_once`, in order.
 
-        Samples depend on the seed and on all texts. `advance` is told of every so many that are done.
+        Samples depend on the seed and on all texts. `advance` is told of every so many that are done. Without `scores`
+        the best translation may come from a faster engine, whose scores are not quite ours.
         """
-        asked = _Asked(how, self.check_length(max_length), seed)
+        asked = _Asked(how, self.check_length(max_length), seed, scores)
         source, before = iter(texts), 0
         while chunk := list(islice(source, at_once)):
             yield from self._translated(chunk, asked, before, advance)
@@ -189,7 +200,8 @@ class Translator:
 
     def _hypotheses(self, sources: Sequence[Sequence[int]], asked: _Asked, number: int) -> list[list[Hypothesis]]:
         """One batch, the first of which has this number."""
-        return self._decode(sources, self._longest(sources, asked), asked.how, self._chance(asked, number))
+        decode: Decode = self._always or (None if asked.scores else self._for_texts) or self._search
+        return decode(sources, self._longest(sources, asked), asked.how, self._chance(asked, number))
 
     def _longest(self, sources: Sequence[Sequence[int]], asked: _Asked) -> list[int]:
         if asked.max_length is not None:
@@ -215,12 +227,6 @@ class Translator:
             what = f"translations of at most {max_length} tokens"
             raise HeedfulError(what, remedy=f"this model can say at least 1 and at most {most}")
         return max_length
-
-
-def _other_engine(folder: TranslationFolder, device: str) -> Decode:
-    from heedful.inference.ctranslate2_engine import Ctranslate2Engine
-
-    return Ctranslate2Engine(folder, device)
 
 
 def _results(

@@ -104,7 +104,13 @@ def check_heads(width: int, heads: int) -> None:
         raise HeedfulError(what, remedy="choose a number of heads that divides the width")
 
 
-class BertEmbeddings(nn.Module):
+class TokenEmbeddings(nn.Module):
+    """What stands below the first layer: flat tokens in, (N, D) out."""
+
+    token: nn.Embedding
+
+
+class BertEmbeddings(TokenEmbeddings):
     """token + segment + position, then LayerNorm, dropout, and a projection where the layers are wider."""
 
     def __init__(self, config: BertShape) -> None:
@@ -177,12 +183,12 @@ class BertStack(Encoder):
     def __init__(self, config: BertShape, pooler: bool = True) -> None:
         super().__init__()
         self.config: EncoderConfig = config
-        self.embeddings = self.embeddings_of(config)
+        self.embeddings: TokenEmbeddings = self.embeddings_of(config)
         self.layers = nn.ModuleList(self.layer_of(config) for _ in range(config.stored_layers))
         self.pooler: nn.Module | None = nn.Linear(config.width, config.width) if pooler else None
         self.pooled = activation(self.pooler_activation)
 
-    def embeddings_of(self, config: BertShape) -> BertEmbeddings:
+    def embeddings_of(self, config: BertShape) -> TokenEmbeddings:
         """The first part, not yet started."""
         return BertEmbeddings(config)
 
@@ -194,9 +200,13 @@ class BertStack(Encoder):
         """The layers in the order in which they are applied."""
         return list(self.layers)
 
-    def places(self, batch: Batch) -> Sequence[Places] | None:
-        """What positions mean to the attention of all layers, for each group; None where the embeddings say it all."""
-        return None
+    def places(self, batch: Batch) -> Sequence[Sequence[Places] | None]:
+        """What positions mean to the attention of each layer, for each group; None where the embeddings say it all."""
+        return [None] * self.layer_count
+
+    def ended(self, x: Tensor) -> Tensor:
+        """What comes after the last layer: nothing, as the layers end with a norm."""
+        return x
 
     def forward(
         self,
@@ -214,10 +224,10 @@ class BertStack(Encoder):
             states[0] = x
         for number, layer in enumerate(self.stack()[: max(wanted | maps, default=0)], start=1):
             if number in maps:
-                weights[number] = layer.weights(x, batch, places)  # type: ignore[operator]
-            x = layer(x, batch, None, places)
+                weights[number] = layer.weights(x, batch, places[number - 1])  # type: ignore[operator]
+            x = layer(x, batch, None, places[number - 1])
             if number in wanted:
-                states[number] = x
+                states[number] = self.ended(x) if number == self.layer_count else x
         return Encoded(states, weights)
 
     def states_at(self, batch: Batch, rows: Tensor) -> Tensor:
@@ -227,9 +237,9 @@ class BertStack(Encoder):
         """
         x, places = self.embeddings(batch), self.places(batch)
         *below, last = self.stack()
-        for layer in below:
-            x = layer(x, batch, None, places)
-        return last(x, batch, rows, places)  # type: ignore[no-any-return]
+        for layer, place in zip(below, places, strict=False):
+            x = layer(x, batch, None, place)
+        return self.ended(last(x, batch, rows, places[-1]))
 
     @property
     def token_matrix(self) -> Tensor:
@@ -291,4 +301,4 @@ class ForMaskedLm(nn.Module):
     def nsp_logits(self, first: Tensor) -> Tensor:
         """Models of this kind do not judge pairs."""
         what = f"a model of the type {self.encoder.config.model_type} is not trained to judge pairs"
-        raise HeedfulError(what, remedy="pretrain it with `--pairs none`")
+        raise HeedfulError(what, remedy="pretrain it with none for `pairs`")

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from heedful.errors import HeedfulError
 from heedful.nn.pooling import first_rows, last_rows
-from heedful.schema import Batch, Encoded
+from heedful.schema import Batch, Encoded, Selection
 from heedful.text.frame import SummaryRow
 
 C = TypeVar("C", bound="EncoderConfig")
@@ -107,6 +107,7 @@ class Encoder(nn.Module, ABC):
 
     config: EncoderConfig
     has_attention: ClassVar[bool] = True  # whether there are maps to ask for
+    pools_tokens: ClassVar[bool] = False  # whether `pool` also stands before heads that look at single tokens
 
     @abstractmethod
     def forward(
@@ -126,6 +127,11 @@ class Encoder(nn.Module, ABC):
         """The last layer's states at some flat rows only, (M, D); an encoder may save the work for all others."""
         return self(batch).last[rows]  # type: ignore[no-any-return]
 
+    def summaries(self, selection: Selection) -> Tensor:
+        """The states that sum up the texts of a selection of their summary rows, (B, D)."""
+        given = selection.states
+        return self.states_at(selection.batch, selection.rows) if given is None else given
+
     @property
     @abstractmethod
     def token_matrix(self) -> Tensor:
@@ -138,6 +144,10 @@ class Encoder(nn.Module, ABC):
     def without_pooler(self: E) -> E:
         """This encoder, its pooler removed if it has one: nothing looks at it."""
         return self
+
+    def for_tokens(self: E) -> E:
+        """This encoder for a head that looks at single tokens: a pooler is kept only if it stands before such too."""
+        return self if self.pools_tokens else self.without_pooler()
 
     def pack(self) -> None:
         """Make this encoder faster on a CPU, for inference only, where it can be."""

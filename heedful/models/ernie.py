@@ -46,7 +46,7 @@ class ErnieEmbeddings(BertEmbeddings):
 class Ernie(BertStack):
     """The encoder."""
 
-    def embeddings_of(self, config: BertShape) -> BertEmbeddings:
+    def embeddings_of(self, config: BertShape) -> ErnieEmbeddings:
         """Those with a task."""
         assert isinstance(config, ErnieConfig)
         return ErnieEmbeddings(config)

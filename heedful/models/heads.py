@@ -44,6 +44,11 @@ class Head(nn.Module):
             self.encoder.eval()
         return self
 
+    def token_states(self, selection: Selection, combine: str = "concat") -> Tensor:
+        """What a head over single tokens looks at, (R, D): their states, through a pooler that stands before them."""
+        x = states(self.encoder, selection, self.features, combine)
+        return self.encoder.pool(x) if self.encoder.pools_tokens and not self.features else x
+
 
 class SequenceClassifier(Head):
     """Labels, one number, or the score of one ending, from what sums a text up.
@@ -61,9 +66,10 @@ class SequenceClassifier(Head):
 
     def forward(self, selection: Selection) -> Tensor:
         """A selection of the summary rows of R sequences -> (R, K)."""
-        x = states(self.encoder, selection, self.features, pooling=self.pooling)
         if self.pooling == "cls" and not self.features:
-            x = self.encoder.pool(x)
+            x = self.encoder.pool(self.encoder.summaries(selection))
+        else:
+            x = states(self.encoder, selection, self.features, pooling=self.pooling)
         return self.classifier(self.dropout(x))  # type: ignore[no-any-return]
 
 
@@ -99,7 +105,7 @@ class Tagger(Head):
         """`lstm_width` is that of each direction; `combine` is how the layers of `features` are joined."""
         if head not in TAGGERS:
             raise HeedfulError(f"there is no tagging head {head!r}", remedy=f"the heads are {', '.join(TAGGERS)}")
-        super().__init__(encoder.without_pooler(), features)
+        super().__init__(encoder.for_tokens(), features)
         self.combine = combine
         width = encoder.width * (len(features) if features and combine == "concat" else 1)
         dropout = encoder.config.dropout
@@ -114,7 +120,7 @@ class Tagger(Head):
 
     def forward(self, selection: Selection) -> Tensor:
         """A selection of R words -> (R, K)."""
-        x = self.dropout(states(self.encoder, selection, self.features, self.combine))
+        x = self.dropout(self.token_states(selection, self.combine))
         if self.lstm is not None:
             x = self.dropout(over_runs(self.lstm, x, selection.counts))
         return self.classifier(x)  # type: ignore[no-any-return]
@@ -124,12 +130,12 @@ class SpanFinder(Head):
     """Where an answer starts and where it ends: the scores <s, v_i> and <e, v_i> of each token's state v_i."""
 
     def __init__(self, encoder: Encoder) -> None:
-        super().__init__(encoder.without_pooler())
+        super().__init__(encoder.for_tokens())
         self.span = nn.Linear(encoder.width, 2)
 
     def forward(self, selection: Selection) -> Tensor:
         """A selection of R tokens -> (R, 2)."""
-        return self.span(states(self.encoder, selection, ()))  # type: ignore[no-any-return]
+        return self.span(self.token_states(selection))  # type: ignore[no-any-return]
 
 
 def states(

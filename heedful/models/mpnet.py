@@ -45,11 +45,11 @@ class MPNet(BertStack):
         super().__init__(config, pooler)
         self.distance = nn.Embedding(BUCKETS, config.num_attention_heads)
 
-    def places(self, batch: Batch) -> Sequence[Places] | None:
-        """Numbers that are added to the scores, (H, T, T) for each group."""
+    def places(self, batch: Batch) -> Sequence[Sequence[Places] | None]:
+        """Numbers that are added to the scores, (H, T, T) for each group, the same in all layers."""
         table = self.distance.weight
         buckets = (distance_buckets(group.length, BUCKETS).to(table.device) for group in batch.groups)
-        return [Places(table[numbers].permute(2, 0, 1)) for numbers in buckets]
+        return [[Places(table[numbers].permute(2, 0, 1)) for numbers in buckets]] * self.layer_count
 
     def depth(self, parameter: str) -> int:
         """What all layers share lies below them."""

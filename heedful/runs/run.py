@@ -102,7 +102,7 @@ class Trial:
     remark: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Run:
     """A run that has ended, and what it has left."""
 
@@ -111,6 +111,10 @@ class Run:
     scores: Mapping[str, float]  # of the weights it ended with, on dev or held-out data
     trials: Sequence[Trial] = ()  # where several runs were compared: all of them, in order
     kept: Path | None = None  # and the folder of the one whose model was kept
+
+    def __repr__(self) -> str:
+        scores = "".join(f", {name} {value:.4g}" for name, value in self.scores.items())
+        return f"<Run {str(self.folder)!r}: {self.outcome}{scores}>"
 
     @property
     def model(self) -> Path:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import platform
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from importlib import metadata
 from typing import Any
 
@@ -128,7 +128,16 @@ def info(service: Service) -> dict[str, Any]:
     """What a server is, as far as a client should know."""
     settings = service.settings
     limits = ("max_body", "max_inputs", "max_characters", "max_tokens", "max_wait", "timeout", "batch_tokens")
+    first = next(iter(service.catalogue.models.values()))
     return {
+        # What clients of text-embeddings-inference look for.
+        "model_id": first.name,
+        "model_dtype": "float32",
+        "max_input_length": first.facts["max_length"],
+        "max_batch_tokens": settings.batch_tokens,
+        "max_client_batch_size": settings.max_inputs,
+        "auto_truncate": True,
+        "version": metadata.version("heedful"),
         "models": [
             {"name": one.name, "verbs": list(one.verbs), **one.facts} for one in service.catalogue.models.values()
         ],
@@ -140,9 +149,8 @@ def info(service: Service) -> dict[str, Any]:
     }
 
 
-def build_app(service: Service, key: bytes | None = None, more: list[Route] | None = None) -> Starlette:
+def build_app(app: App, more: Sequence[Route] = ()) -> Starlette:
     """The application; `more` are routes of other wire formats."""
-    app = App(service, key)
     routes = [
         Route("/health", app.guarded(app.health, open_to_all=True)),
         Route("/ready", app.guarded(app.ready, open_to_all=True)),
@@ -151,7 +159,7 @@ def build_app(service: Service, key: bytes | None = None, more: list[Route] | No
         Route("/openapi.json", app.guarded(app.openapi, open_to_all=True)),
         Route("/docs", app.guarded(app.docs, open_to_all=True)),
         Route("/v1/models/{name}/{verb}", app.guarded(app.answer), methods=["POST"]),
-        *(more or []),
+        *more,
     ]
     return Starlette(routes=routes, exception_handlers={HTTPException: _plain})
 

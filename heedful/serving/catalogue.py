@@ -41,7 +41,7 @@ class Served:
         """One of its verbs; any other is refused with those there are."""
         if name not in self.verbs:
             there = ", ".join(self.verbs)
-            raise Refusal(404, "no_such_verb", f"the model {self.name} has no verb {name!r}", remedy=f"it has {there}")
+            raise Refusal(404, "no_such_verb", f"the model {self.name} has no verb {name!r}; it has {there}")
         return self.verbs[name]
 
 
@@ -55,7 +55,7 @@ class Catalogue:
         """The model of that name; any other is refused with those there are."""
         if name not in self.models:
             there = ", ".join(self.models)
-            raise Refusal(404, "no_such_model", f"there is no model {_shown(name)}", remedy=f"the models are {there}")
+            raise Refusal(404, "no_such_model", f"there is no model {_shown(name)}; the models are {there}")
         return self.models[name]
 
     def first_with(self, verb: str) -> tuple[Served, Verb[Any]]:

@@ -17,15 +17,18 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from heedful.errors import HeedfulError
 from heedful.inference.workers import MOST_WORKERS
-from heedful.serving.app import as_json, build_app
+from heedful.serving.app import App, as_json, build_app
 from heedful.serving.batcher import Batcher, Bounds
 from heedful.serving.catalogue import checked_names, read_catalogue
 from heedful.serving.metrics import Metrics
+from heedful.serving.page import page_routes
 from heedful.serving.protocol import Deadlines, with_deadlines
 from heedful.serving.refusals import Refusal
 from heedful.serving.service import Service
 from heedful.serving.settings import API_KEY_VARIABLE, ServeSettings
 from heedful.serving.speed import warm_up
+from heedful.serving.wires.bert_service import BertService, ZmqFront
+from heedful.serving.wires.routes import foreign_routes
 
 # After SIGTERM connections stay open for so many seconds: a request that is on its way is told 503, and not cut off.
 LINGER = 0.3
@@ -126,12 +129,17 @@ class Running:
         self.door = Door()
         self.server = Server(_config(self.door, settings), self.door)
         self.error: BaseException | None = None
+        self.zmq: ZmqFront | None = None
+        self.front: asyncio.Task[None] | None = None
 
     async def run(self) -> None:
         """Listen, load, answer until a signal comes, drain."""
         loading = asyncio.ensure_future(self._load())
         await self.server.serve()
         await loading
+        if self.front is not None:
+            self.front.cancel()
+            await asyncio.wait([self.front])
         if self.server.service is not None:
             await asyncio.to_thread(self.server.service.batcher.close, self.settings.drain)
 
@@ -143,6 +151,8 @@ class Running:
                 await asyncio.sleep(0.01)
             self.tell(f"listening on {self.server.address}, loading {len(self.names)} models")
             await asyncio.to_thread(self._open)
+            self._open_bert_service()
+            self.tell(f"ready on {self.server.address}")
         except BaseException as error:
             self.error = error
             self.server.should_exit = True
@@ -156,8 +166,22 @@ class Running:
         service = Service(catalogue, batcher, self.settings, self.metrics)
         service.draining = self.server.should_exit
         self.server.service = service
-        self.door.app = build_app(service, self.key)
+        app = App(service, self.key)
+        self.door.app = build_app(app, [*page_routes(app), *foreign_routes(app)])
         self._banner(service, speeds)
+
+    def _open_bert_service(self) -> None:
+        """Listen for clients of bert-as-service too, if that is asked for."""
+        ports = self.settings.bert_ports()
+        if ports is None:
+            return
+        if self.key is not None:
+            what = "clients of bert-as-service cannot send a key"
+            raise HeedfulError(what, remedy="leave out the key, or `bert_as_service`")
+        assert self.server.service is not None
+        self.zmq = ZmqFront(BertService(self.server.service), self.settings.host, ports)
+        self.front = asyncio.ensure_future(self.zmq.run())
+        self.tell(f"  bert-as-service on ports {self.zmq.ports[0]} and {self.zmq.ports[1]}")
 
     def _banner(self, service: Service, speeds: dict[str, str]) -> None:
         settings = self.settings
@@ -171,7 +195,6 @@ class Running:
         )
         if self.key is None and settings.host not in ("127.0.0.1", "::1", "localhost"):
             self.tell("  warning: anybody who can reach this address can use it; set a key")
-        self.tell(f"ready on {self.server.address}")
 
 
 def serve(folders: tuple[str, ...], settings: ServeSettings, tell: Tell) -> None:

@@ -76,8 +76,12 @@ class Service:
         asked: Asked,
         caller: Caller,
         shape: Callable[[list[Any]], Any] = lambda results: results,
+        whole: bool = False,
     ) -> Answer:
-        """Answer a request; `shape` makes what is sent of all results, in the thread that has computed them."""
+        """Answer a request; `shape` makes what is sent of all results, in the thread that has computed them.
+
+        For a request that is answered as a `whole` or not at all, the first input that is bad refuses it.
+        """
         if self.draining:
             raise Refusal(503, "draining", "the server is about to stop", retry_after=1)
         clocks = Clocks()
@@ -88,6 +92,8 @@ class Service:
         else:
             read = self._read(verb, asked, inputs)
         work, fit, errors = read
+        if whole and errors:
+            raise next(iter(errors.values()))
         clocks.tokenize = time.monotonic() - clocks.start
         shaped = self._timed(_shaper(work, fit, errors, len(inputs), shape))
         results = shaped([]) if not work.units else await self._computed(work, shaped, asked, caller, clocks)

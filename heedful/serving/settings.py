@@ -40,11 +40,25 @@ class ServeSettings:
     send_timeout: float = told(10.0, "Seconds for a client to read its answer.", above=0)
     idle_timeout: float = told(75.0, "Seconds that a connection may be idle between requests.", above=0)
     drain: float = told(30.0, "Seconds after SIGTERM for what was accepted to be answered.", above=0)
+    bert_as_service: str | None = told(
+        None, "Two ports for clients of bert-as-service, which get vectors of the first model.", metavar="PORT:PORT"
+    )
 
     def __post_init__(self) -> None:
         check_bounds(self)
+        self.bert_ports()
         self.named_models()
         self.named_lines()
+
+    def bert_ports(self) -> tuple[int, int] | None:
+        """The two ports of bert-as-service, if they are asked for."""
+        if self.bert_as_service is None:
+            return None
+        first, _, second = self.bert_as_service.partition(":")
+        if not (first.isdecimal() and second.isdecimal() and max(int(first), int(second)) < 65536):
+            what = f"`bert_as_service` {self.bert_as_service} is not understood"
+            raise HeedfulError(what, remedy="write two ports, as 5555:5556")
+        return int(first), int(second)
 
     def named_models(self) -> dict[str, str]:
         """The folders that have a name of their own."""

@@ -24,7 +24,7 @@ from heedful.tasks.tag import Tag
 from heedful.tasks.task import Task
 
 # What task.json says beside the fields of the task: its name, and how its training data was read.
-BESIDE = ("task", "columns", "pairs")
+BESIDE = ("task", "columns", "pairs", "merge_labels")
 
 _known: dict[str, type[Task[Any]]] = {
     kind.name: kind for kind in (Classify, MultiLabel, Regress, Tag, Answer, Choose, Embed)

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from heedful.data.labelled.dataset import TextRow
+from heedful.data.labelled.dataset import Columns, Dataset, TextRow
+from heedful.data.oddities import Oddities
 from heedful.errors import HeedfulError
 from heedful.models.encoder import Encoder
 from heedful.tasks.label_metrics import pearson, spearman
 from heedful.tasks.task import Item, Prediction
 from heedful.tasks.text_items import TextTask, mean_outputs, text_items
+from heedful.text.rows import DataSource
 from heedful.text.tokenizer import Tokenizer
 
 
@@ -27,6 +29,14 @@ class Regress(TextTask):
     best: ClassVar[str] = "spearman"
     scores: ClassVar[tuple[str, ...]] = ("pearson", "spearman", "squared_error")
     errors: ClassVar[tuple[str, ...]] = ("squared_error",)
+
+    @classmethod
+    def read(cls, path: DataSource, columns: Columns, labelled: bool = True) -> Dataset[TextRow]:
+        """Rows of a table or JSON-lines file; one whose label is no number is a bad one."""
+        found = super().read(path, columns, labelled)
+        numbers = Oddities(patient=True)
+        rows = list(numbers.each(found.examples, _with_number)) if labelled else found.examples
+        return replace(found, examples=rows, bad=(*found.bad, *numbers.bad))
 
     @classmethod
     def fit(cls, examples: Sequence[TextRow], **fields: Any) -> Regress:
@@ -81,6 +91,11 @@ class Regress(TextTask):
         """The mean."""
         mean = sum(map(_number, examples)) / len(examples)
         return f"the mean, {mean:.4g}", [{"value": mean}] * len(examples)
+
+
+def _with_number(row: TextRow) -> TextRow:
+    _number(row)
+    return row
 
 
 def _number(row: TextRow) -> float:

@@ -33,7 +33,7 @@ def refuse_strangers(labelled: Sequence[tuple[str, str]], known: Sequence[str]) 
         raise HeedfulError(
             f"the label {label!r} does not occur in the training data, and so it is with all others here",
             where=where or None,
-            remedy=f"the labels are {', '.join(known[:20])}; name the column of the labels with --label",
+            remedy=f"the labels are {', '.join(known[:20])}; name the column of the labels with `label`",
         )
 
 

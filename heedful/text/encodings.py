@@ -106,9 +106,9 @@ def not_utf8(what: str, sample: bytes, where: str) -> HeedfulError:
     if kind is not None:
         return HeedfulError("this is a binary file, not text", where=where, remedy=f"it looks like {kind}")
     likely = likely_encoding(sample)
-    remedy = "convert the file to UTF-8 (iconv does it), or say what it is in with --encoding"
+    remedy = "convert the file to UTF-8 (iconv does it), or say what it is in with `encoding`"
     if likely is not None:
-        remedy = f"it looks like {likely}: read it with --encoding {likely}, or convert it to UTF-8 (iconv does it)"
+        remedy = f"it looks like {likely}: read it with `encoding` {likely}, or convert it to UTF-8 (iconv does it)"
     return HeedfulError(what, where=where, remedy=remedy)
 
 

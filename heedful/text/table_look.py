@@ -25,12 +25,21 @@ def noticing_tables(lines: Iterable[str], name: str) -> Iterator[str]:
 
 
 def table_kind(lines: Sequence[str]) -> str | None:
-    """tsv if all lines have equally many tabs, csv if all have equally many cells of which some are quoted."""
+    """tsv if all lines have equally many tabs, csv if all rows have equally many cells of which some are quoted."""
     written = [line for line in lines if line.strip()]
     if len(written) < FEWEST:
         return None
     if "\t" in written[0] and len({line.count("\t") for line in written}) == 1:
         return "tsv"
-    quoted = [line for line in written if line.startswith('"') or ',"' in line]
-    cells = {len(row) for row in csv.reader(written)} if 2 * len(quoted) >= len(written) else set()
-    return "csv" if len(cells) == 1 and cells.pop() > 1 else None
+    return "csv" if _is_csv(lines) else None
+
+
+def _is_csv(lines: Sequence[str]) -> bool:
+    """Whether the lines are rows of equally many cells, some of them quoted; a quoted cell may go over several."""
+    whole = "\n".join(lines)
+    if not whole.startswith('"') and ',"' not in whole:
+        return False
+    rows = [row for row in csv.reader(f"{line}\n" for line in lines) if row]
+    if len(lines) == LINES:  # the last row may be cut off
+        rows.pop()
+    return len(rows) >= FEWEST and len(rows[0]) > 1 and len({len(row) for row in rows}) == 1

@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from heedful.checkpoints.folder import read_folder
 from heedful.checkpoints.task_folder import load_for_task, save_for_task
-from heedful.cli.predict import command
+from heedful.cli.main import cli
 from heedful.config import to_mapping
 from heedful.errors import HeedfulError
 from heedful.tasks.answer import Answer
@@ -45,7 +45,7 @@ def predict(*arguments: object, given: str | None = None) -> list[dict[str, Any]
 
 
 def run(*arguments: object, given: str | None = None) -> Result:
-    return CliRunner().invoke(command, [str(argument) for argument in arguments], input=given)
+    return CliRunner().invoke(cli, ["predict", *map(str, arguments)], input=given)
 
 
 def write(path: Path, text: str) -> Path:

@@ -196,7 +196,8 @@ def test_export(run: Path, tiny_translators: dict[str, Path], tmp_path: Path) ->
     assert heedful("export", run, "--to", "ctranslate2", "-o", tmp_path / "a", "--overwrite").exit_code == 0
     refused = heedful("export", tiny_translators["rnn"], "--to", "ctranslate2", "-o", tmp_path / "b")
     assert isinstance(refused.exception, HeedfulError) and not (tmp_path / "b").exists()
-    assert heedful("export", run, "--to", "onnx", "-o", tmp_path / "b").exit_code == 2
+    other = heedful("export", run, "--to", "onnx", "-o", tmp_path / "b")
+    assert isinstance(other.exception, HeedfulError) and not (tmp_path / "b").exists()
 
 
 def test_the_other_engine_on_the_command_line(run: Path, tmp_path: Path) -> None:

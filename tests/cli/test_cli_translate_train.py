@@ -9,9 +9,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 from click.testing import CliRunner, Result
 
 from heedful.checkpoints.translation_folder import load_translation
@@ -264,8 +266,10 @@ def test_a_run_is_not_trained_over(train: Train, tmp_path: Path) -> None:
     given = (*TINY, "--budget", "1steps")
     assert train(*given).exit_code == 0
     assert "there is a run in this folder already" in refused(train(*given))
-    assert "other settings" in refused(train(*TINY, "--budget", "2steps", "--resume"))
+    assert "other settings: training.seed was 1" in refused(train(*given, "--seed", 2, "--resume"))
     assert train(*given, "--resume").exit_code == 0
+    longer = train(*TINY, "--budget", "2steps", "--resume")
+    assert "budget was '1steps', is now '2steps'" in longer.stderr and longer.exit_code == 0
 
 
 def test_two_texts_are_called_as_they_end(data: Path) -> None:
@@ -290,3 +294,27 @@ def test_what_is_wrong_with_the_options_is_told_before_the_vocabulary_is_learned
 
 def test_a_source_that_is_its_own_target_is_refused(train: Train) -> None:
     assert "the same column" in refused(train("--peek", 1, target="en"))
+
+
+@pytest.mark.parametrize(
+    "shape", [TINY, ("--model", "attention", "--size", "tiny", "--vocab-size", 300, "--dropout", 0)]
+)
+def test_a_trained_translator_learns_other_pairs(
+    train: Train, data: Path, tmp_path: Path, shape: tuple[object, ...]
+) -> None:
+    assert train(*shape, "--budget", "4steps").exit_code == 0
+    before = load_translation(tmp_path / "run" / "model")
+    more = ("--from", tmp_path / "run", "--train", data / "dev.tsv", "--dev", data / "dev.tsv", "-o", tmp_path / "next")
+
+    def go_on(*options: object) -> Result:
+        return CliRunner().invoke(cli, ["translate", "train", *map(str, (*more, *options))])
+
+    done = go_on("--budget", "1steps", "--lr", "1e-9", "--dropout", 0.2)
+    assert done.exit_code == 0, done.output
+    after = load_translation(tmp_path / "next" / "model")
+    assert after.names == ("en", "de")  # the columns, too, are those it was trained with
+    assert after.model.config == replace(before.model.config, dropout=0.2)
+    assert after.sides.source.vocabulary == before.sides.source.vocabulary
+    pairs = zip(before.model.parameters(), after.model.parameters(), strict=True)
+    assert all(torch.allclose(old, new, atol=1e-7) for old, new in pairs)  # a step of next to nothing
+    assert "--vocab-size does not go with --from" in refused(go_on("--vocab-size", 400))

@@ -35,7 +35,7 @@ def test_sigterm_stops_after_the_step_and_the_run_goes_on_from_there(
     assert report["exit code"] == 143
     assert len(report["stopped after"]) == 1 and report["stopped after"][0] < 40
     assert report["equal"]
-    assert "--resume" in (tmp_path / "SIGTERM.errors").read_text()
+    assert "it can be resumed" in (tmp_path / "SIGTERM.errors").read_text()
 
 
 def test_a_second_signal_ends_it_at_once(faults: ModuleType, tmp_path: Path) -> None:

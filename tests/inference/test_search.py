@@ -122,3 +122,18 @@ def test_two_do_not_add_at_the_same_time(index: Index) -> None:
         assert try_lock(file)
         with pytest.raises(HeedfulError, match="another process"):
             index.add(["more"])
+
+
+def test_the_graph_finds_what_the_exact_search_finds_and_follows_the_lines(
+    index: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(2):  # made, and read again
+        for near, exact in zip(*(index.search(["dog", "苹果"], 3, way) for way in (True, False)), strict=True):
+            assert [hit.cosine for hit in near] == pytest.approx([hit.cosine for hit in exact], abs=1e-5)
+    index.add(["q r s t u v"])
+    assert {hit.text for hit in index.search(["dog"], 100, approximate=True)[0]} == {*LINES, "q r s t u v"}
+    (index.folder / "graph.faiss").write_bytes(b"no graph")
+    assert index.search(["the cat"], 1, approximate=True)[0][0].cosine == pytest.approx(1, abs=1e-5)
+    monkeypatch.setattr("heedful.inference.search_graph.find_spec", lambda name: None)
+    with pytest.raises(HeedfulError, match=r"heedful\[faiss\]"):
+        index.search(["dog"], approximate=True)

@@ -63,7 +63,7 @@ def test_probabilities_are_those_of_teacher_forcing(any_translator: Translator) 
     model = any_translator.folder.model
     source = sides.source.encode("the cat sees 中国").ids
     for how in (Beam(1), Beam(4, 1.0, 4), Sampling(count=4)):
-        decoded = any_translator._decode([source], [9], how, torch.Generator())[0]
+        decoded = any_translator._search([source], [9], how, torch.Generator())[0]
         for found in decoded:
             said = [symbols.start, *found.ids, symbols.end]
             bitext = lay_out([source], [said])
@@ -139,7 +139,7 @@ def test_a_chunk_of_one_answers_before_it_asks_again(one: Translator) -> None:
 def test_no_translation_is_longer_than_asked(any_translator: Translator) -> None:
     for limit in (1, 3):
         for how in (Beam(1), Beam(3), Sampling(count=2)):
-            found = any_translator._decode([[2, 7, 8, 3]], [limit], how, torch.Generator())
+            found = any_translator._search([[2, 7, 8, 3]], [limit], how, torch.Generator())
             assert all(len(said.ids) + said.finished <= limit for said in found[0])
     with pytest.raises(HeedfulError, match="at most 100000"):
         any_translator.translate(["the cat"], max_length=100000)
@@ -227,3 +227,25 @@ def test_bad_input_is_refused(one: Translator, call: Callable[[Translator], obje
 def test_engines_have_names(tiny_translators: dict[str, Path]) -> None:
     with pytest.raises(HeedfulError, match="heedful or ctranslate2"):
         load_translator(tiny_translators["transformer"], "cpu", "fairseq")
+
+
+def test_auto_takes_the_faster_engine_for_texts_alone(
+    tiny_translators: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def searches(translator: Translator) -> list[str]:
+        asked = ["the cat", "我爱北京"]
+        calls: list[str] = []
+        own = translator._search
+        monkeypatch.setattr(translator, "_search", lambda *a: (calls.append("own"), own(*a))[1])
+        translator.translate(asked, max_length=8)
+        translator.hypotheses(asked, max_length=8)
+        translator.hypotheses(asked, Sampling(), 8)
+        return calls
+
+    transformer, rnn = (load_translator(tiny_translators[kind], "cpu") for kind in ("transformer", "rnn"))
+    assert searches(transformer) == ["own", "own"]
+    assert searches(rnn) == ["own", "own", "own"]
+    theirs = load_translator(tiny_translators["transformer"], "cpu", "ctranslate2")
+    assert transformer.translate(["the cat"], max_length=8) == theirs.translate(["the cat"], max_length=8)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert searches(load_translator(tiny_translators["transformer"], "cpu")) == ["own", "own", "own"]

@@ -39,6 +39,7 @@ SHAPE = {
     "intermediate_size": 40,
     "max_position_embeddings": 66,
 }
+MODERN = SHAPE | {"num_hidden_layers": 5, "local_attention": 10, "pad_token_id": 0}
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,13 @@ CASES = {
             "hidden_dim": 40,
             "max_position_embeddings": 66,
         },
+        segments=None,
+    ),
+    "modernbert": Case("ModernBert", MODERN, segments=None),
+    "modernbert by means": Case("ModernBert", MODERN | {"classifier_pooling": "mean"}, segments=None),
+    "modernbert with biases": Case(
+        "ModernBert",
+        MODERN | dict.fromkeys(("norm_bias", "attention_bias", "mlp_bias", "classifier_bias"), True),
         segments=None,
     ),
 }

@@ -24,8 +24,9 @@ def test_the_task_of_the_page_trains_evaluates_and_predicts(tiny_folder: Path, t
         return done.stdout
 
     files = ("--train", "train.tsv", "--dev", "train.tsv", "-o", "run")
-    recipe = ("--epochs", 60, "--lr", "1e-3", "--batch-size", 4, "--dropout", 0)
+    recipe = ("--set", "sureness=0.4", "--epochs", 60, "--lr", "1e-3", "--batch-size", 4, "--dropout", 0)
     stars("finetune", "stars", "--model", tiny_folder, *files, *recipe)
     scores = json.loads(stars("evaluate", "run", "train.tsv", "--json"))["scores"]
     assert scores["distance"] < 0.3 and scores["accuracy"] > 0.7  # always 2 would have 0.67 and 0.33
+    assert json.loads((tmp_path / "run" / "model" / "task.json").read_text())["sureness"] == 0.4
     assert json.loads(stars("predict", "run", "the dog"))["stars"] in ("1", "2", "3")

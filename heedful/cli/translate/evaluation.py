@@ -29,7 +29,7 @@ class Options:
     bleu_tokenizer: str | None = None
     as_json: bool = False
     overwrite: bool = False
-    engine: str = "heedful"
+    engine: str = "auto"
     device: str | None = None
 
 

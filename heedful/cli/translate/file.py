@@ -50,7 +50,7 @@ class Options:
     layer: int = -1
     head: int | None = None
     overwrite: bool = False
-    engine: str = "heedful"
+    engine: str = "auto"
     device: str | None = None
 
     @property
@@ -88,6 +88,7 @@ def translate_file(options: Options) -> None:
             options.seed,
             at_once=1 if options.typed else TEXTS_PER_CHUNK,
             advance=advance,
+            scores=options.as_json or options.n_best > 1,
         )
         for count, one in enumerate(stream, start=1):
             click.echo(_lines(one, count, options), file=out, nl=False)

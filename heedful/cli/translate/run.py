@@ -31,7 +31,7 @@ AT_LEAST_ONE = click.IntRange(min=1)
 @click.option("--head", type=click.IntRange(min=0), help="Of --alignments: the head, from 0.  [default: their mean]")
 @encoding_option
 @overwrite_option
-@click.option("--engine", default="heedful", show_default=True, help="heedful or ctranslate2.")
+@click.option("--engine", default="auto", show_default=True, help="auto, heedful or ctranslate2.")
 @click.option("--device", help="cpu, cuda, cuda:1 …  [default: a GPU if there is one]")
 def command(**options: object) -> None:
     """Translate each line of INPUT with the model of RUN (a run folder or its model folder).

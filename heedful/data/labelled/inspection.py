@@ -14,12 +14,14 @@ from tokenizers import Encoding
 
 from heedful.data.labelled.choice_rows import read_choices
 from heedful.data.labelled.conll import read_tagged
-from heedful.data.labelled.dataset import Columns, Dataset, Remark
+from heedful.data.labelled.dataset import PLACES, Columns, Dataset, Remark
 from heedful.data.labelled.multi_label_rows import read_multi_label_rows
 from heedful.data.labelled.samples import Sample, sample_of
+from heedful.data.labelled.spellings import spelled_alike
 from heedful.data.labelled.squad import read_questions
 from heedful.data.labelled.task_guess import guess_task
 from heedful.data.labelled.text_rows import read_text_rows
+from heedful.errors import HeedfulError
 from heedful.text.tokenizer import Tokenizer
 
 CHUNK = 500
@@ -68,6 +70,14 @@ class Scale:
 
 
 @dataclass(frozen=True)
+class BadRow:
+    """A row that cannot be used, and why."""
+
+    where: str
+    what: str
+
+
+@dataclass(frozen=True)
 class Findings:
     """What there is to say about one file."""
 
@@ -80,14 +90,20 @@ class Findings:
     limit: int | None  # tokens the model can take
     unknown_share: float | None  # of the pieces
     remarks: tuple[Remark, ...]
+    bad: tuple[BadRow, ...] = ()  # all of them
 
 
 def read_samples(
     path: Path, task: str | None, columns: Columns, labelled: bool
-) -> tuple[str, list[Sample], tuple[Remark, ...]]:
-    """The task of a file, guessed unless it is given, its examples as any task has them, and what was odd about it."""
+) -> tuple[str, list[Sample], Dataset[Any]]:
+    """The task of a file, guessed unless it is given, its examples as any task has them, and what was read.
+
+    Rows that cannot be used are among what was read; a file that has no others is refused.
+    """
     kind = task or guess_task(path)
     dataset = READERS[kind](path, columns, labelled)
+    if not dataset.examples:
+        dataset.settled()
     samples = [sample_of(example) for example in dataset.examples]
     if task is None and kind == "classify" and looks_like_regression(samples):
         kind = "regress"
@@ -95,7 +111,7 @@ def read_samples(
         samples = [replace(sample, label=None, counted=()) for sample in samples]
     elif kind == "regress":
         samples = [replace(sample, counted=()) for sample in samples]
-    return kind, samples, dataset.remarks
+    return kind, samples, dataset
 
 
 def looks_like_regression(samples: Sequence[Sample]) -> bool:
@@ -140,6 +156,7 @@ def findings(
     remarks: Iterable[Remark],
     tokens: Tokens | None,
     limit: int | None,
+    bad: Iterable[HeedfulError] = (),
 ) -> Findings:
     """Put together what there is to say about a file; lengths are in characters and words without `tokens`."""
     if tokens is None:
@@ -156,7 +173,8 @@ def findings(
         scale=_scale(samples) if task == "regress" else None,
         limit=limit if tokens else None,
         unknown_share=tokens.unknown / max(tokens.pieces, 1) if tokens else None,
-        remarks=(*remarks, *_oddities(samples, task, tokens, limit)),
+        remarks=(*remarks, *oddities_of(samples, task), *_too_long(samples, tokens, limit)),
+        bad=tuple(BadRow(str(error.where), error.what) for error in bad),
     )
 
 
@@ -172,27 +190,32 @@ def summary(unit: str, values: Sequence[int]) -> Lengths:
 
 
 def leaks(train: Sequence[Sample], dev: Sequence[Sample]) -> tuple[Remark, ...]:
-    """What dev has in common with train, which flatters every score, and labels that train never shows."""
+    """What dev has in common with train, and labels that train never shows."""
+    known = {label for sample in train for label in sample.counted}
+    strange = [sample.where for sample in dev if not known.issuperset(sample.counted)]
+    unseen = _remarks({"dev examples with a label that the training data never has": strange})
+    return (*copies(train, dev), *unseen)
+
+
+def copies(train: Sequence[Sample], dev: Sequence[Sample]) -> tuple[Remark, ...]:
+    """What dev has in common with train, which flatters every score."""
     first = {sample.key: sample.where for sample in reversed(train)}
     about = {sample.passage: sample.where for sample in reversed(train) if sample.passage}
-    known = {label for sample in train for label in sample.counted}
-    copies = [f"{sample.where} = {first[sample.key]}" for sample in dev if sample.key in first]
+    same = [f"{sample.where} = {first[sample.key]}" for sample in dev if sample.key in first]
     return _remarks(
         {
-            "dev examples that stand in the training data too": copies,
+            "dev examples that stand in the training data too": same,
             "dev examples about a text that the training data is about too": [
                 f"{sample.where} = {about[sample.passage]}"
                 for sample in dev
                 if sample.passage in about and sample.key not in first
             ],
-            "dev examples with a label that the training data never has": [
-                sample.where for sample in dev if not known.issuperset(sample.counted)
-            ],
         }
     )
 
 
-def _oddities(samples: Sequence[Sample], task: str, tokens: Tokens | None, limit: int | None) -> tuple[Remark, ...]:
+def oddities_of(samples: Sequence[Sample], task: str) -> tuple[Remark, ...]:
+    """What is odd about examples beside each other: repeats, contradictions, empty texts, labels spelled alike."""
     first: dict[tuple[str, ...], Sample] = {}
     repeated: list[str] = []
     contradicted: list[str] = []
@@ -201,20 +224,35 @@ def _oddities(samples: Sequence[Sample], task: str, tokens: Tokens | None, limit
         if earlier is not sample:
             places = contradicted if earlier.label != sample.label else repeated
             places.append(f"{sample.where} = {earlier.where}")
-    long = [s.where for s, n in zip(samples, tokens.lengths, strict=True) if limit and n > limit] if tokens else []
     odd = {
-        f"examples longer than {limit} tokens, which would be cut or read in windows": long,
         "repeated examples": repeated,
         "repeated examples with another label": contradicted,
         "examples with an empty text": [sample.where for sample in samples if sample.empty],
     }
+    odd |= _spelled_alike(samples)
     if task == "regress":
         odd["labels that are not numbers"] = [s.where for s in samples if s.label and _number(s.label) is None]
     return _remarks(odd)
 
 
+def _too_long(samples: Sequence[Sample], tokens: Tokens | None, limit: int | None) -> tuple[Remark, ...]:
+    if tokens is None or limit is None:
+        return ()
+    long = [sample.where for sample, length in zip(samples, tokens.lengths, strict=True) if length > limit]
+    return _remarks({f"examples longer than {limit} tokens, which would be cut or read in windows": long})
+
+
+def _spelled_alike(samples: Sequence[Sample]) -> dict[str, list[str]]:
+    """The places of labels that differ from a more frequent one only by case or spaces, by what they are."""
+    found: dict[str, list[str]] = {}
+    for usual, *others in spelled_alike(label for sample in samples for label in sample.counted):
+        what = f"labels {', '.join(map(repr, others))} that differ from {usual!r} only by case or spaces"
+        found[what] = [sample.where for sample in samples if set(others) & set(sample.counted)]
+    return found
+
+
 def _remarks(places: Mapping[str, Sequence[str]]) -> tuple[Remark, ...]:
-    return tuple(Remark(what, len(found), tuple(found[:3])) for what, found in places.items() if found)
+    return tuple(Remark(what, len(found), tuple(found[:PLACES])) for what, found in places.items() if found)
 
 
 def _scale(samples: Iterable[Sample]) -> Scale | None:

@@ -18,7 +18,7 @@ from heedful.errors import HeedfulError
 from heedful.text.rows import DataSource
 
 SIDES = (("anchor", "positive"), ("query", "positive"), ("query", "answer"), ("question", "answer"), *PAIRS)
-SCORES = ("score", "similarity", "similarity_score", "relatedness_score", "gold_score")
+SCORES = ("score", "similarity", "similarity_score", "relatedness", "relatedness_score", "gold_score")
 EMPTY = "rows with an empty text, left out"
 ONE_WORD = "lines of one word, from which little can be learned"
 

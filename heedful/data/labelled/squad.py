@@ -44,6 +44,10 @@ def read_questions(path: DataSource, labelled: bool = True) -> Dataset[Question]
 
 
 def _from_document(path: Path) -> Iterator[tuple[str, Fields]]:
+    if ending(path) in (".csv", ".tsv"):
+        what = f"this is a table ({ending(path)}), and questions are read from SQuAD files or JSON lines"
+        remedy = f"write {_LAYOUT} (.json), or an object a line (.jsonl)"
+        raise HeedfulError(what, where=path, remedy=remedy)
     text = "\n".join(read_lines(path))
     if not text.strip():
         return

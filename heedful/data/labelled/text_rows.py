@@ -54,8 +54,11 @@ def read_text_rows(path: DataSource, columns: Columns, labelled: bool = True) ->
 
 
 def text_table(path: DataSource, columns: Columns, labelled: bool, patient: bool = False) -> Table:
-    """The table that rows are read from, with all its columns; a plain file has one, `text`."""
-    return read_table(path, partial(_unnamed, plain=not labelled and columns.text is None), patient)
+    """The table that rows are read from, with all its columns; a plain file has one, `text`.
+
+    Columns that are asked for by number, from 1 on, are those of a table without a header.
+    """
+    return read_table(path, partial(_unnamed, asked=columns, plain=not labelled and columns.text is None), patient)
 
 
 def find_columns(table: Table, asked: Columns, labelled: bool = True) -> Columns:
@@ -80,7 +83,10 @@ def find_columns(table: Table, asked: Columns, labelled: bool = True) -> Columns
     return found
 
 
-def _unnamed(cells: Sequence[str], plain: bool) -> Sequence[str] | None:
+def _unnamed(cells: Sequence[str], asked: Columns, plain: bool) -> Sequence[str] | None:
+    named = [name for name in (asked.text, asked.pair, asked.label) if name is not None]
+    if named and all(name.isdecimal() and name not in cells for name in named):
+        return [str(number) for number in range(1, len(cells) + 1)]
     if len(cells) == len(COLA) and cells[1] in ("0", "1") and not cells[2].strip("*?#%"):
         return COLA
     if plain and len(cells) == 1 and cells[0].strip().lower() not in TEXTS:

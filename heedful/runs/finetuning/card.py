@@ -8,6 +8,7 @@ from typing import Any
 
 from heedful.atomic import atomic_file
 from heedful.data.labelled.dataset import Dataset
+from heedful.data.labelled.dev_split import share_of
 from heedful.runs.finetuning.plan import Plan
 
 USE = """
@@ -33,7 +34,8 @@ def write_task_card(folder: Path, plan: Plan, train: Dataset[Any], scores: Mappi
         "",
     ]
     if scores and plan.dev:
-        lines += [f"## On `{Path(plan.dev).name}`", "", "| what | value |", "|---|---|"]
+        dev = f"{plan.dev} of the training data" if share_of(plan.dev) else f"`{Path(plan.dev).name}`"
+        lines += [f"## On {dev}", "", "| what | value |", "|---|---|"]
         lines += [f"| {name} | {value:.4f} |" for name, value in scores.items()]
         lines += ["", "The best checkpoint was chosen by these scores." if plan.keep == "best" else ""]
     with atomic_file(folder / "README.md") as file:

@@ -7,13 +7,16 @@ from typing import Any
 
 from heedful.checkpoints.folder import ModelFolder, read_folder
 from heedful.config import to_mapping
-from heedful.data.labelled.dataset import Columns, Dataset
+from heedful.data.labelled.dataset import Dataset
 from heedful.inference.load import model_path
+from heedful.runs.finetuning.data import LabelledData
 from heedful.runs.finetuning.settings import FinetuningSettings
 from heedful.runs.finetuning.task_fields import fitted
 from heedful.tasks.registry import task_named, task_of
 from heedful.tasks.task import Item, Task
 from heedful.text.tokenizer import Tokenizer
+
+UNKNOWN_SHARE = 0.01  # of the pieces, from which on it is told
 
 
 @dataclass(frozen=True)
@@ -33,16 +36,14 @@ class Material:
         """Read and check all of it."""
         folder = read_folder(model_path(settings.model), settings.force)
         tokenizer = folder.require_tokenizer()
-        kind, columns = task_named(settings.task_name), columns_of(settings)
-        train = kind.read_data(settings.train, columns)
-        if settings.limit:
-            train = replace(train, examples=train.examples[: settings.limit])
+        kind = task_named(settings.task_name)
+        data = LabelledData.of(settings, kind)
+        train, dev = data.train, data.dev
         task = fitted(kind, train.examples, settings)
         # A model folder's task is checked when it is read: this one must pass too, before it is trained for hours.
         task = task_of(described(task), "settings")
         what, remedy = f"windows of {task.max_length} tokens are", "use a lower `max_length`"
         folder.check_room(what, task.max_length, remedy=remedy)
-        dev = kind.read_data(settings.dev, columns) if settings.dev else None
         if dev is not None:
             task.check(dev.examples)
             dev = replace(dev, remarks=(*dev.remarks, *task.unseen(dev.examples)))
@@ -57,9 +58,13 @@ class Material:
         return replace(settings, metric=self.task.decides(self.dev.examples))
 
     def remarks(self) -> list[str]:
-        """What was odd about the files, and how many examples do not fit."""
-        sets = [("train", self.train), *([("dev", self.dev)] if self.dev else [])]
-        found = [f"{name}: {remark}" for name, data in sets for remark in data.remarks]
+        """What is odd about the data, how much of it the vocabulary cannot spell, and how many examples do not fit."""
+        found = LabelledData(self.train, self.dev).remarks(self.task.name)
+        pieces = [piece for item in self.train_items for window in item.windows for piece in window.ids]
+        unk = self.tokenizer.library.token_to_id(self.tokenizer.special_tokens.get("unk", ""))
+        unknown = sum(piece == unk for piece in pieces) / max(len(pieces), 1)
+        if unknown >= UNKNOWN_SHARE:
+            found.append(f"train: {unknown:.1%} of the pieces are [UNK]: the model's vocabulary cannot spell them")
         cut = {item.example for item in self.train_items if item.cut}
         if cut:
             whole = f"{len(cut):,} of {len(self.train.examples):,} examples"
@@ -70,8 +75,3 @@ class Material:
 def described(task: Task[Any]) -> dict[str, Any]:
     """The task as a model folder's task.json has it."""
     return {"task": task.name, **to_mapping(task)}
-
-
-def columns_of(settings: FinetuningSettings) -> Columns:
-    """The columns that were named."""
-    return Columns(settings.text, settings.pair, settings.label, settings.separator)

@@ -8,7 +8,7 @@ from typing import Any
 
 from heedful.data.labelled.dataset import Columns
 from heedful.errors import HeedfulError
-from heedful.runs.finetuning.material import columns_of
+from heedful.runs.finetuning.data import columns_of
 from heedful.runs.finetuning.settings import FinetuningSettings
 from heedful.runs.finetuning.task_fields import TASK_FIELDS
 from heedful.runs.settings import resolved
@@ -19,7 +19,7 @@ from heedful.training.training_config import TrainingConfig
 # The settings that are fields of a plan as they stand.
 SAME = (
     *("task", "freeze", "set", "layer_decay", "dropout", "random_weights", "by_tokens"),
-    *("epochs", "budget", "force", "multi", *TASK_FIELDS),
+    *("epochs", "budget", "force", "encoding", "bad_rows", "merge_labels", "multi", *TASK_FIELDS),
 )
 RATE = 5e-5
 HEAD_RATE = 1e-3  # of layers that start from nothing and are more than one matrix
@@ -36,6 +36,9 @@ class Plan:
     columns: Columns
     training: TrainingConfig
     dev: str | None = None
+    encoding: str | None = None  # of the files
+    bad_rows: str = "error"
+    merge_labels: str | None = None
     limit: int = 0  # use only the first rows of the training file; 0 is all
     max_length: int | None = None  # None is the task's own
     stride: int | None = None

@@ -138,12 +138,13 @@ def _save(model: nn.Module, path: Path, plan: Plan, material: Material, dev: Dev
     columns = {name: column for name, column in to_mapping(plan.columns).items() if column is not None}
     first = material.train.examples[0]
     beside = {"columns": columns} if columns else {}
+    merged = {"merge_labels": plan.merge_labels} if plan.merge_labels else {}
     pairs = {"pairs": first.pair is not None} if isinstance(first, TextRow) else {}
     save_for_task(
         model,
         path,
         material.tokenizer,
-        task={**described(task), **beside, **pairs},
+        task={**described(task), **beside, **pairs, **merged},
         architecture=task.architecture,
         labels=getattr(task, "labels", ()),
         foreign=material.folder.config,

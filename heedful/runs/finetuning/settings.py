@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, Literal
 
+from heedful.data.labelled.dataset import BadRows
 from heedful.errors import HeedfulError
 from heedful.runs.settings import Place, Precision, check_bounds, data_of, refuse_idle, told
 
@@ -19,7 +20,9 @@ class FinetuningSettings:
     _: KW_ONLY
     model: Place = told(help="A model or run folder to start from.", place="folder")
     train: Any = told(help="TSV, CSV, JSON lines, CoNLL or SQuAD.", place="file")
-    dev: Any = told(None, "Labelled data to choose the best checkpoint by.", place="file")
+    dev: Any = told(
+        None, "Labelled data to choose the best checkpoint by, or 10%: so much of `train`, split off.", place="file"
+    )
     output: Place = told(help="The run's folder.", place="folder", flags=("-o", "--output"))
     text: str | None = told(None, "The column with the text.", unset="found by the header")
     pair: str | None = told(None, "The column with the second text.")
@@ -30,6 +33,9 @@ class FinetuningSettings:
     )
     separator: str | None = told(None, "What parts the labels of `multi` in a cell.", unset="; | or , as found")
     balance: bool = told(False, "classify: rarer labels count more, all labels alike.")
+    encoding: str | None = told(None, "Of the files: gb18030, utf-16, cp1252 …", unset="utf-8")
+    bad_rows: BadRows = told("error", "Rows without a label or text: error, or skip and tell.")
+    merge_labels: Literal["case"] | None = told(None, "Take labels for one that differ only by case or spaces.")
     limit: int | None = told(None, "Train on the first N rows only.", unset="all", least=1, metavar="N")
     epochs: float = told(3.0)
     budget: str | None = told(None, "30m, 2h or 2000steps instead of epochs.")

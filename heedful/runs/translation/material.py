@@ -16,6 +16,7 @@ from heedful.errors import HeedfulError
 from heedful.inference.load import model_path
 from heedful.runs.settings import Place
 from heedful.runs.translation.settings import TranslationSettings
+from heedful.text.encodings import reading_as
 from heedful.text.sides import Sides, learn_sides
 from heedful.text.tokenizer import Tokenizer
 from heedful.text.tokenizer_training import train as learn_tokenizer
@@ -37,10 +38,11 @@ class Material:
         """Read, learn and encode all of it; `note` hears what was odd and what takes a while."""
         bert, names = read_bert(settings.encoder), names_of(settings)
         start = None if settings.start is None else load_translation(model_path(settings.start))
-        train = read_pairs(settings.train, *names)
+        with reading_as(settings.encoding):
+            train = read_pairs(settings.train, *names)
+            dev: Dataset[SentencePair] = read_pairs(settings.dev, *names) if settings.dev else Dataset(())
         if settings.limit:
             train = replace(train, examples=train.examples[: settings.limit])
-        dev: Dataset[SentencePair] = read_pairs(settings.dev, *names) if settings.dev else Dataset(())
         sides = start.sides if start else _sides(settings, train.examples, bert, note)
         limits = limits_of(settings)
         encoded, left_out = encode_pairs(train.examples, sides, limits)

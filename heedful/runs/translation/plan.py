@@ -21,7 +21,7 @@ from heedful.training.training_config import TrainingConfig
 RATE, RATE_OF_LARGE = 2e-3, 1e-3
 SAME = (
     *("vocab_size", "separate", "encoder_rate"),
-    *("batch_size", "label_smoothing", "epochs", "budget", "average", "beam"),
+    *("batch_size", "label_smoothing", "epochs", "budget", "average", "beam", "encoding"),
 )
 
 
@@ -36,6 +36,7 @@ class Plan:
     limits: Limits
     forcing: Forcing
     dev: tuple[str, ...] = ()
+    encoding: str | None = None  # of the files
     limit: int = 0  # use only the first pairs of the training data; 0 is all
     tokenizer: tuple[str, ...] = ()  # folders, one for both sides or one for each; none: learn them
     vocab_size: int = 8000

@@ -28,6 +28,7 @@ class TranslationSettings:
     output: Place = told(help="The run's folder.", place="folder", flags=("-o", "--output"))
     source: str | None = told(None, "The column to translate from.", unset="source; of two texts, as they end")
     target: str | None = told(None, "The column to translate to.", unset="target; of two texts, as they end")
+    encoding: str | None = told(None, "Of the files: gb18030, utf-16, cp1252 …", unset="utf-8")
     limit: int | None = told(None, "Train on the first N pairs only.", unset="all", least=1, metavar="N")
     start: Place | None = told(
         None,

@@ -48,11 +48,11 @@ def test_a_column_for_each_label(tmp_path: Path) -> None:
     with pytest.raises(HeedfulError, match=r"'2' under 'b' is neither 0 nor 1(.|\n)*a\.tsv:2"):
         read_multi_label_rows(path, Columns(label="a,b")).settled()
     with pytest.raises(HeedfulError, match=r"no column 'c'"):
-        read_multi_label_rows(path, Columns(label="a,c"))
+        read_multi_label_rows(path, Columns(label="a,c")).settled()
     with pytest.raises(HeedfulError, match=r"no column is known to hold the labels(.|\n)*--label"):
-        read_multi_label_rows(path, Columns())
+        read_multi_label_rows(path, Columns()).settled()
     with pytest.raises(HeedfulError, match="both a text and a label"):
-        read_multi_label_rows(path, Columns(label="text,a"))
+        read_multi_label_rows(path, Columns(label="text,a")).settled()
 
 
 def test_lists_and_rows_in_memory(tmp_path: Path) -> None:

@@ -1,0 +1,115 @@
+"""A folder in any format that can be read becomes one in Hugging Face's layout, tensor by tensor.
+
+    convert("chinese_L-12_H-768_A-12", "bert-base-chinese")
+
+Nothing is computed: the numbers are those of the source, in fp32, under the names of the family's table. So every head
+that the table knows comes along, whether anything here looks at it or not.
+"""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from heedful.checkpoints.config_json import CLASSIFIER, config_json
+from heedful.checkpoints.encoder_folder import load_encoder
+from heedful.checkpoints.family import Family
+from heedful.checkpoints.folder import CONFIG, ModelFolder, read_folder, with_pieces
+from heedful.checkpoints.names import renamed
+from heedful.checkpoints.new_folder import new_folder
+from heedful.checkpoints.sentence_transformers import write_layout
+from heedful.checkpoints.task_folder import TASK
+from heedful.checkpoints.tensors import write_tensors
+from heedful.checkpoints.weights import WeightSource
+from heedful.json_files import write_json
+
+# Hugging Face's own limit for a file of weights.
+SHARD_BYTES = 5 * 10**9
+
+
+@dataclass(frozen=True)
+class Converted:
+    """What was written."""
+
+    path: Path
+    architecture: str | None  # the class of Hugging Face that takes all of it
+    tensors: int
+    parameters: int
+    notes: tuple[str, ...]  # what is unusual about the source, and what was left aside
+
+
+def convert(
+    source: str | Path,
+    target: str | Path,
+    *,
+    overwrite: bool = False,
+    force: bool = False,
+    max_shard_bytes: int | None = SHARD_BYTES,
+) -> Converted:
+    """Write the model of a folder as a folder of Hugging Face's, as a whole or not at all.
+
+    `force` takes a tokenizer that has far fewer pieces than the model has rows.
+    """
+    folder = read_folder(source, force)
+    load_encoder(folder)  # refuses what is missing, misshapen or damaged before anything is written
+    with folder.open_weights() as found:
+        tensors = _tensors(found)
+        architecture = _architecture(folder, found)
+        _write(folder, Path(target), tensors, architecture, overwrite, max_shard_bytes)
+    size = sum(tensor.numel() for tensor in tensors.values())
+    return Converted(Path(target), architecture, len(tensors), size, folder.notes)
+
+
+def _tensors(found: WeightSource) -> dict[str, Tensor]:
+    """All that the table knows, but for what only repeats or counts."""
+    table = found.table
+    in_class = table.class_spelling([table.respell(name) for name in found.tensors])
+    return {
+        renamed(name, in_class): found.tensors.read(on_disk).to(torch.float32).contiguous().clone()
+        for name, on_disk in found.spelled.items()
+        if name not in table.copies and name not in table.counters
+    }
+
+
+def _architecture(folder: ModelFolder, found: WeightSource) -> str | None:
+    """The class that the folder names, if it is one of its family's; else the one that has the heads it holds."""
+    classes = folder.family.classes
+    named = folder.config.get("architectures")
+    if isinstance(named, list) and named and named[0] in classes.values():
+        return str(named[0])
+    held = {part for part in ("mlm", "nsp", "classifier", "span") if found.holds(part)}
+    return classes.get(_kind(held, folder.family))
+
+
+def _kind(held: set[str], family: Family[Any]) -> str:
+    if "classifier" in held:
+        return CLASSIFIER
+    if "span" in held:
+        return "QuestionAnswering"
+    if "mlm" in held:
+        return "PreTraining" if "nsp" in held or "nsp" not in family.parts else "MaskedLM"
+    return "Model"
+
+
+def _write(
+    folder: ModelFolder,
+    target: Path,
+    tensors: dict[str, Tensor],
+    architecture: str | None,
+    overwrite: bool,
+    max_shard_bytes: int | None,
+) -> None:
+    config = folder.model_config
+    with new_folder(target, folder.tokenizer, config.vocab_size, overwrite) as written:
+        kept = with_pieces(folder.config, folder.tokenizer, config.vocab_size)
+        write_json(written / CONFIG, config_json(config, architecture, kept))
+        write_tensors(written, tensors, max_shard_bytes)
+        if folder.sentence is not None:
+            write_layout(written, folder.sentence, folder.max_length, config.width)
+        if (folder.weights / TASK).is_file():
+            shutil.copyfile(folder.weights / TASK, written / TASK)
