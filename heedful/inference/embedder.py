@@ -18,20 +18,24 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
 
 from heedful.checkpoints.encoder_folder import load_encoder
 from heedful.checkpoints.folder import ModelFolder
+from heedful.checkpoints.sentence_transformers import SentenceSettings
 from heedful.data.batching import TOKENS_PER_BATCH, cut_by_tokens, flat_batch
 from heedful.errors import HeedfulError
 from heedful.inference.attention_maps import AttentionMaps, attention_input, attention_weights
 from heedful.inference.features import Features, Pieces, Vectors, features_of
 from heedful.inference.fill_mask import Blank, fill_mask
+from heedful.inference.generator import TextGenerator, language_model_of, writing_of
 from heedful.inference.masked_lm import MaskedLm, load_mlm_head
 from heedful.inference.onnx_engine import OnnxEncoder, onnx_file
 from heedful.inference.predictor import Predictor
 from heedful.inference.smaller_batches import in_halves
 from heedful.inference.workers import worker_pool
 from heedful.models.encoder import Encoder, check_room
+from heedful.models.language_model import LanguageModel
 from heedful.nn.packed_linear import can_pack
 from heedful.text.tokenizer import was_truncated
 
@@ -93,17 +97,19 @@ class Embedder:
         unit: str = "sentence",
         normalize: bool = False,
         max_length: int | None = None,
+        prompt: str | None = None,
     ) -> Vectors | list[Vectors]:
         """Vectors of texts: an array (texts, width); for words and tokens a list of arrays (units, width).
 
         layers      hidden layers, 0 = embeddings, -1 = last; nothing above the highest one is computed
         combine     how several layers are joined: concat, sum, mean
-        pooling     cls, mean, max, mean-max, last; None means the way the folder names, or else its family
+        pooling     cls, mean, max, mean-max, weighted-mean, last; None: as the folder says, or else its family
         unit        sentence, word, or token ([CLS] and [SEP] included)
         normalize   scale vectors to length 1
         max_length  the limit in tokens, None for the folder's own; what is cut is told by a TruncationWarning
+        prompt      the name of a prompt of the folder, such as query, to be put before each text
         """
-        wanted = self.features(layers, combine, pooling, unit, normalize)
+        wanted = self.features(layers, combine, pooling, unit, normalize, prompt)
         vectors = list(self._vectors(texts, wanted, max_length))
         if unit != "sentence":
             return vectors
@@ -118,9 +124,11 @@ class Embedder:
         unit: str = "sentence",
         normalize: bool = False,
         max_length: int | None = None,
+        prompt: str | None = None,
     ) -> Iterator[Vectors]:
         """As `embed`, but the vectors of each text come as they are ready: any number of texts in constant memory."""
-        yield from self._vectors(texts, self.features(layers, combine, pooling, unit, normalize), max_length)
+        wanted = self.features(layers, combine, pooling, unit, normalize, prompt)
+        yield from self._vectors(texts, wanted, max_length)
 
     def similarity(self, texts: Sequence[str], layers: Sequence[int] = (-1,), pooling: str | None = None) -> Vectors:
         """The cosines of all pairs of texts, (texts, texts)."""
@@ -146,6 +154,35 @@ class Embedder:
         return found
 
     @cached_property
+    def language_model(self) -> LanguageModel:
+        """The model with the head that says what comes next, which is read when it is first needed."""
+        return language_model_of(self.folder, self.encoder, self.device)
+
+    @cached_property
+    def generator(self) -> TextGenerator:
+        """The language model, ready to go on from prompts."""
+        return TextGenerator(self.language_model, self.tokenizer, self.device, self.folder.path)
+
+    def generate(self, prompts: str | Sequence[str], **options: Any) -> Any:
+        """How a prompt goes on, or each of several: its text, or a list where several are asked for.
+
+        sample              draw at random, by temperature, top_k, top_p, count and seed; else greedy search, or a beam
+        max_tokens          the most that each may have, 100 if nothing is said
+        stop                a string, or several, before which a text ends
+        repetition_penalty  above 1 it says less often what it has said before
+        when_full           "stop", or "slide": a model without room goes on from the newer half of its text
+        """
+        writing = writing_of(**options)
+        given = [prompts] if isinstance(prompts, str) else list(prompts)
+        found: list[Any] = [[one.text for one in texts] for texts in self.generator.generate(given, writing)]
+        texts = [some[0] for some in found] if writing.samples == 1 else found
+        return texts[0] if isinstance(prompts, str) else texts
+
+    def write(self, prompt: str | None = None, **options: Any) -> Iterator[str]:
+        """The pieces of a text after a prompt (None: from nothing) as they are written; options as of `generate`."""
+        return self.generator.pieces(prompt, writing_of(**options))
+
+    @cached_property
     def predictor(self) -> Predictor:
         """The model with the head it was fine-tuned with, which is read when it is first needed."""
         return Predictor(self.folder, self.device, self.encoder)
@@ -155,13 +192,27 @@ class Embedder:
         return self.predictor.predict(inputs)
 
     def features(
-        self, layers: Sequence[int], combine: str, pooling: str | None, unit: str, normalize: bool
+        self,
+        layers: Sequence[int],
+        combine: str,
+        pooling: str | None,
+        unit: str,
+        normalize: bool,
+        prompt: str | None = None,
     ) -> Features:
-        """What is asked for, checked; pooling None becomes the folder's own."""
-        for layer in layers:
-            self.encoder.layer_number(layer)
-        own = self.folder.sentence.pooling if self.folder.sentence else self.folder.family.pooling
-        return Features(tuple(layers), combine, pooling or own, unit, normalize)
+        """What is asked for, checked; pooling None becomes the folder's own, with the linear layers that follow it."""
+        numbers = [self.encoder.layer_number(layer) for layer in layers]
+        sentence = self.folder.sentence or SentenceSettings(self.folder.family.pooling)
+        own = pooling in (None, sentence.pooling) and numbers == [self.encoder.layer_count] and unit == "sentence"
+        dense = sentence.dense[-1].outputs if sentence.dense and own else 0
+        before = "" if prompt is None else sentence.prompt(prompt)
+        return Features(tuple(layers), combine, pooling or sentence.pooling, unit, normalize, before, dense)
+
+    @cached_property
+    def dense(self) -> nn.Module | None:
+        """The linear layers that a folder of sentence-transformers has after its pooling."""
+        layers = self.folder.sentence.dense if self.folder.sentence else ()
+        return nn.Sequential(*(layer.load() for layer in layers)).to(self.device) if layers else None
 
     def limit(self, max_length: int | None) -> int:
         """The greatest number of tokens of a text: the folder's own, or what is asked for if the model has room."""
@@ -173,14 +224,15 @@ class Embedder:
     def pieces_of(self, texts: Sequence[str], wanted: Features, limit: int) -> list[Pieces]:
         """Texts as the model sees them, each cut to `limit` tokens."""
         words = wanted.unit == "word"
-        encodings = self.tokenizer.encode_batch(texts, limit, offsets=words)
+        framed = [wanted.prompt + text for text in texts] if wanted.prompt else texts
+        encodings = self.tokenizer.encode_batch(framed, limit, offsets=words)
         return [Pieces(e.ids, e.word_ids if words else [], was_truncated(e)) for e in encodings]
 
     def vectors_of(self, pieces: Sequence[Pieces], wanted: Features) -> list[Vectors]:
         """The vectors of texts in one batch; equally long ones should be neighbours."""
         with torch.inference_mode():
             flat = flat_batch([p.ids for p in pieces]).to(self.device)
-            return features_of(self.encoder, flat, pieces, wanted)
+            return features_of(self.encoder, flat, pieces, wanted, self.dense)
 
     def chunks(
         self, texts: Iterable[str], wanted: Features, max_length: int | None = None, shortcut: bool = True
