@@ -82,9 +82,7 @@ class Trainer:
     def run(self, resume: bool = False, signals: StopSignals | None = None, alone: World | None = None) -> Outcome:
         """Train to the end, or until one of `signals`; `resume` goes on with the run in the folder if there is one.
 
-        `alone` is the world of a run that one of several processes makes by itself.
-
-        Where nobody listens to signals, Ctrl-C ends a run with a checkpoint and comes back as KeyboardInterrupt.
+        Where nobody listens to signals, Ctrl-C leaves a checkpoint; `alone`: by this process only.
         """
         with (
             nullcontext(alone) if alone else joined(self.config.timeout_minutes, self.device) as world,
