@@ -61,6 +61,7 @@ XLNET = Family(
     sized=sized,
     pretraining=XlnetForPretraining,
     objectives=("permutation",),
+    pooling="last",
     parts={"lm": "language model head"},
     per_piece=("encoder.embeddings.token.weight", "lm.bias"),
 )
