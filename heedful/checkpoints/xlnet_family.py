@@ -63,6 +63,7 @@ XLNET = Family(
     pretraining=XlnetForPretraining,
     informed=InformedStart(bias="lm.bias"),
     objectives=("permutation",),
+    pooling="last",
     parts={"lm": "language model head"},
     per_piece=("encoder.embeddings.token.weight", "lm.bias"),
 )

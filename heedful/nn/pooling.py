@@ -33,10 +33,10 @@ def pool(x: Tensor, lengths: Sequence[int], how: str) -> Tensor:
 
 
 def combine(layers: Sequence[Tensor], how: str) -> Tensor:
-    """Join the states of several layers: side by side, added, or averaged."""
+    """Join the states of several layers: side by side, added, or averaged; what is to be mixed stays side by side."""
     if len(layers) == 1:
         return layers[0]
-    if how == "concat":
+    if how in ("concat", "mix"):
         return torch.cat(list(layers), dim=-1)
     total = torch.stack(list(layers)).sum(0)
     return total / len(layers) if how == "mean" else total
