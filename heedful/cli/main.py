@@ -26,6 +26,7 @@ VERBS = (
     "fill",
     "finetune",
     "inspect",
+    "look",
     "nearest",
     "new",
     "predict",

@@ -206,10 +206,12 @@ function showTranslation(r) {
   return el("div", {}, el("ol", { class: "best" }, ...r.translations.map(one)), r.alignment ? matrix(r.alignment.target, r.alignment.source, r.alignment.weights) : null);
 }
 
+// Weights are shaded in proportion to the greatest one, which may be small where a head looks everywhere.
 function matrix(rows, columns, weights, digits = 3) {
+  const most = digits === 2 ? 1 : Math.max(...weights.flat()) || 1;
   const cell = (value, i, j) => {
     const made = el("td", { title: `${rows[i]} → ${columns[j]}: ${value.toFixed(digits)}` }, el("span", {}, digits === 2 ? value.toFixed(2) : ""));
-    made.style.setProperty("--weight", Math.max(0, Math.min(1, value)).toFixed(3));
+    made.style.setProperty("--weight", Math.max(0, Math.min(1, value / most)).toFixed(3));
     return made;
   };
   const head = el("thead", {}, el("tr", {}, el("td"), ...columns.map((name) => el("th", { scope: "col" }, el("span", {}, name)))));
@@ -261,8 +263,8 @@ function showAttention(r) {
     return maps[0].map((row, i) => row.map((_, j) => maps.reduce((sum, map) => sum + map[i][j], 0) / maps.length));
   };
   const look = (from) => {
-    const row = weights()[from];
-    [...at.children].forEach((chip, i) => { chip.style.setProperty("--weight", row[i].toFixed(3)); chip.classList.toggle("from", i === from); });
+    const row = weights()[from], most = Math.max(...row) || 1;
+    [...at.children].forEach((chip, i) => { chip.style.setProperty("--weight", (row[i] / most).toFixed(3)); chip.classList.toggle("from", i === from); });
     const best = row.map((value, i) => [value, i]).sort((a, b) => b[0] - a[0]).slice(0, 3);
     told.textContent = `${r.tokens[from]} ${w("looks_at")} ${best.map(([value, i]) => `${r.tokens[i]} ${value.toFixed(2)}`).join(", ")}`;
   };
@@ -291,7 +293,7 @@ function snippets() {
     fill: `heedful fill MODEL ${shell(texts[0])}${texts[1] ? ` --pair ${shell(texts[1])}` : ""} --top ${options.top}`,
     score: model().kind === "translator" ? "heedful translate score MODEL pairs.tsv" : `printf '%s\\n' ${inputs.map(shell).join(" ")} | heedful score MODEL -`,
     translate: `echo ${shell(first)} | heedful translate run MODEL - --beam ${options.beam}`,
-    tokenize: `heedful tokenizer encode MODEL ${shell(texts[0])}`,
+    tokenize: `heedful tokenizer show MODEL ${shell(texts[0])}${texts[1] ? ` --pair ${shell(texts[1])}` : ""}`,
     answer: `heedful predict MODEL ${shell(first.question)} --context ${shell(first.context)}`,
     attention: `heedful look MODEL ${texts.map(shell).join(" ")} -o page.html`,
   };
