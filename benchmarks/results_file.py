@@ -16,7 +16,8 @@ from typing import Any
 import torch
 
 from heedful.atomic import atomic_file
-from heedful.inference.machine import memory, processor
+from heedful.inference.machine import memory
+from heedful.training.processor_name import processor_name
 
 RESULTS = Path(__file__).resolve().parent.parent / "docs" / "results"
 
@@ -62,4 +63,4 @@ def machine() -> str:
     """The processor, its cores, the memory and the versions that matter for speed."""
     total = memory().rpartition(" of ")[2]
     versions = f"Python {platform.python_version()}, torch {torch.__version__}"
-    return f"{processor()}, {os.cpu_count()} cores, {total} GiB, {versions}"
+    return f"{processor_name()}, {os.cpu_count()} cores, {total} GiB, {versions}"

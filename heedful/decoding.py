@@ -14,9 +14,9 @@ symbol is never chosen, but what the model would give to it is not dealt out amo
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 import torch
 import torch.nn.functional as F
@@ -49,6 +49,8 @@ class State(Protocol):
 
 
 S = TypeVar("S", bound=State)
+# What a search begins with: the same symbol for all sentences, or the last symbol of the prompt of each, (B,).
+Start = int | Tensor
 Step = Callable[[Tensor, S], tuple[Tensor, S]]
 
 
@@ -60,6 +62,14 @@ class Hypothesis:
     score: float
     log_probability: float  # of all symbols, the end symbol included if it is finished
     finished: bool  # whether the end symbol came before the greatest length
+
+
+class Newest(NamedTuple):
+    """A step of a walk: the newest symbols of the sentences that are still in the batch."""
+
+    sentences: Sequence[int]  # the number of each row's sentence
+    symbols: Tensor  # (B, K)
+    counts: Tensor  # (B, K) whether a symbol is part of what is said: not after the end, nor the end itself
 
 
 @dataclass(frozen=True)
@@ -108,7 +118,7 @@ def beam_search(
     step: Step[S],
     state: S,
     longest: Sequence[int],
-    start: int,
+    start: Start,
     end: int,
     how: Beam,
     banned: Sequence[int] = (),
@@ -121,10 +131,10 @@ def beam_search(
     one of the `n_best`, or when sentence b has `longest[b]` symbols. So K = 1 is greedy search, and a beam as wide as
     there are hypotheses is exhaustive.
     """
-    never = _checked(longest, end, banned, device)
+    never = banned_symbols(longest, end, banned, device)
     sentences = [_Sentence(how, most) for most in longest]
     active = list(range(len(longest)))  # the sentence of each row of the batch
-    tokens = torch.full((len(active), 1), start, device=device)
+    tokens = _first(start, len(active), 1, device)
     said = tokens.new_empty((*tokens.shape, 0))  # (B, K, length)
     sums = torch.zeros(tokens.shape, device=device)
     for length in range(1, max(longest, default=0) + 1):
@@ -159,23 +169,23 @@ def greedy(
     step: Step[S],
     state: S,
     longest: Sequence[int],
-    start: int,
+    start: Start,
     end: int,
     banned: Sequence[int] = (),
     device: str = "cpu",
     length_penalty: float = 1.0,
 ) -> list[Hypothesis]:
     """Of each sentence the hypothesis that always takes the likeliest symbol."""
-    never = _checked(longest, end, banned, device)
-    found = _walk(step, state, longest, (start, end), never, 1, lambda logits: logits.argmax(-1), length_penalty)
-    return [hypothesis for (hypothesis,) in found]
+    never = banned_symbols(longest, end, banned, device)
+    steps = walk(step, state, longest, (start, end), never, 1, chooser(None, None), length_penalty)
+    return [hypothesis for (hypothesis,) in walked(steps)]
 
 
 def sample(
     step: Step[S],
     state: S,
     longest: Sequence[int],
-    start: int,
+    start: Start,
     end: int,
     how: Sampling,
     rng: torch.Generator,
@@ -183,8 +193,15 @@ def sample(
     device: str = "cpu",
 ) -> list[list[Hypothesis]]:
     """`count` hypotheses of each sentence, drawn symbol by symbol; their score is the mean of a symbol (α = 1)."""
-    never = _checked(longest, end, banned, device)
-    return _walk(step, state, longest, (start, end), never, how.count, lambda logits: _draw(logits, how, rng), 1.0)
+    never = banned_symbols(longest, end, banned, device)
+    return walked(walk(step, state, longest, (start, end), never, how.count, chooser(how, rng), 1.0))
+
+
+def chooser(how: Sampling | None, rng: torch.Generator | None) -> Callable[[Tensor], Tensor]:
+    """What takes the next symbols from logits, (B, K, V) -> (B, K): at random as `how` says, else the likeliest."""
+    if how is None or rng is None:
+        return lambda logits: logits.argmax(-1)
+    return lambda logits: _draw(logits, how, rng)
 
 
 @dataclass
@@ -253,23 +270,26 @@ def _best(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
     return found, torch.cat([places_of, left], dim=-1).gather(-1, places)
 
 
-def _walk(
+def walk(
     step: Step[S],
     state: S,
     longest: Sequence[int],
-    ends: tuple[int, int],
+    ends: tuple[Start, int],
     never: Tensor,
     count: int,
     choose: Callable[[Tensor], Tensor],
     length_penalty: float,
-) -> list[list[Hypothesis]]:
-    """Hypotheses that each go their own way, by the symbols (B, K) that `choose` takes from the logits (B, K, V)."""
+) -> Generator[Newest, Tensor | None, list[list[Hypothesis]]]:
+    """Hypotheses that each go their own way, by the symbols (B, K) that `choose` takes from the logits (B, K, V).
+
+    The newest symbols come out step by step. Whoever listens may send back which hypotheses end with theirs, (B, K).
+    """
     start, end = ends
     device = never.device
     found: list[dict[int, Hypothesis]] = [{} for _ in longest]
     active = list(range(len(longest)))
     most = torch.tensor(longest, device=device)[:, None]  # (B, 1)
-    tokens = torch.full((len(active), count), start, device=device)
+    tokens = _first(start, len(active), count, str(device))
     said = tokens.new_empty((*tokens.shape, 0))
     sums = torch.zeros(tokens.shape, device=device)
     underway = torch.ones_like(tokens, dtype=torch.bool)
@@ -281,13 +301,15 @@ def _walk(
         tokens = choose(values)
         sums = sums + values.gather(-1, tokens[..., None])[..., 0]
         ended = tokens == end
-        rows, places = (underway & (ended | (most == length))).nonzero().unbind(1)
+        stopped = yield Newest(active, tokens, underway & ~ended)
+        over = ended | (most == length) if stopped is None else ended | stopped | (most == length)
+        rows, places = (underway & over).nonzero().unbind(1)
         columns = (x.tolist() for x in (rows, places, *(y[rows, places] for y in (said, tokens, sums))))
         for row, place, ids, last, log_probability in zip(*columns, strict=True):
             score = score_of(log_probability, length, length_penalty)
             whole = tuple(ids if last == end else [*ids, last])
             found[active[row]][place] = Hypothesis(whole, score, log_probability, last == end)
-        underway = underway & ~ended & (most > length)
+        underway = underway & ~over
         said = torch.cat([said, tokens[..., None]], dim=-1)
         going = underway.any(1).nonzero()[:, 0].tolist()
         if not going:
@@ -298,6 +320,23 @@ def _walk(
             state, most, tokens, said = state.keep(kept), most[kept], tokens[kept], said[kept]
             sums, underway = sums[kept], underway[kept]
     return [[hypotheses[place] for place in range(count)] for hypotheses in found]
+
+
+def walked(steps: Generator[Newest, Tensor | None, list[list[Hypothesis]]]) -> list[list[Hypothesis]]:
+    """What a walk comes to when nobody listens on the way."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            found: list[list[Hypothesis]] = end.value
+            return found
+
+
+def _first(start: Start, sentences: int, count: int, device: str) -> Tensor:
+    """The symbols that the first step is given, (B, count)."""
+    if isinstance(start, int):
+        return torch.full((sentences, count), start, device=device)
+    return start.to(device)[:, None].expand(-1, count)
 
 
 def _draw(logits: Tensor, how: Sampling, rng: torch.Generator) -> Tensor:
@@ -323,8 +362,8 @@ def _log_probabilities(logits: Tensor) -> Tensor:
     return found
 
 
-def _checked(longest: Sequence[int], end: int, banned: Sequence[int], device: str) -> Tensor:
-    """The banned symbols as a tensor."""
+def banned_symbols(longest: Sequence[int], end: int, banned: Sequence[int], device: str) -> Tensor:
+    """The symbols that are never chosen, as a tensor; what cannot be asked for is refused."""
     if min(longest, default=1) < 1:
         raise HeedfulError(f"at most {min(longest)} symbols", remedy="leave room for the end symbol at least")
     if end in banned:

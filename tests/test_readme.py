@@ -25,7 +25,7 @@ SMALLER = {
     "toy world\n": "toy world --size small\n",
     "--budget 60s": "--budget 2s",
     "--epochs 1 ": "--epochs 0.2 ",
-    "40steps": "10steps",
+    "500steps": "10steps",
 }
 
 

@@ -18,6 +18,7 @@ from heedful.checkpoints.bert_relatives import ALBERT, DISTILBERT, ELECTRA, ERNI
 from heedful.checkpoints.elmo_family import ELMO
 from heedful.checkpoints.family import Family
 from heedful.checkpoints.gpt_family import GPT
+from heedful.checkpoints.lstm_family import LSTM
 from heedful.checkpoints.modernbert_family import MODERNBERT
 from heedful.checkpoints.roberta_family import ROBERTA, XLM_ROBERTA
 from heedful.checkpoints.word2vec_family import WORD2VEC
@@ -26,7 +27,7 @@ from heedful.errors import HeedfulError
 
 _OURS: tuple[Family[Any], ...] = (
     *(BERT, ROBERTA, XLM_ROBERTA, DISTILBERT, ALBERT, ELECTRA, ERNIE, MPNET, MODERNBERT),
-    *(WORD2VEC, ELMO, GPT, XLNET),
+    *(WORD2VEC, LSTM, ELMO, GPT, XLNET),
 )
 _known: dict[str, Family[Any]] = {family.model_type: family for family in _OURS}
 

@@ -13,6 +13,7 @@ import click
 
 from heedful.cli.lazy import Lazy
 from heedful.cli.plain_warnings import show_warnings_plainly
+from heedful.cli.version import show_version
 from heedful.errors import HeedfulError
 
 VERBS = (
@@ -25,6 +26,7 @@ VERBS = (
     "export",
     "fill",
     "finetune",
+    "generate",
     "inspect",
     "look",
     "nearest",
@@ -45,7 +47,14 @@ VERBS = (
 
 
 @click.group(cls=Lazy, names=VERBS, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
-@click.version_option(package_name="heedful", prog_name="heedful")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=show_version,
+    help="Show the version, the processor and the precision.",
+)
 def cli() -> None:
     """Attention models on your own text: tokenize, pretrain, fine-tune, translate, embed, compare, and look inside.
 

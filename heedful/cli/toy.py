@@ -39,6 +39,7 @@ def command(out: str | None, seed: int, size: str, overwrite: bool, baselines: b
       questions.*/      train.json, dev.json    like SQuAD 1.1, whose thing is asked for
       choices.*/        train.jsonl, dev.jsonl  like SWAG and CODAH
       parallel.en-zh/   train.tsv, dev.tsv      English and Chinese
+      short.en-zh/      train.tsv, dev.tsv      the same with few words, learned in a minute
 
     \b
     Examples:

@@ -107,7 +107,7 @@ def no_column(what: str, table: Table, option: str) -> HeedfulError:
     if option in ("text", "pair", "label") and not holds_objects(table.path):
         remedy = (
             "if the first line names the columns, say which is which with `text`, `pair` and `label`; if it is a row "
-            "already, number them, as `text` 1 and `label` 2"
+            "already, number them, as `text` 1 `label` 2"
         )
     if len(table.columns) == 1 and ";" in table.columns[0]:
         remedy = "separate the columns by tabs (.tsv) or commas (.csv), not by semicolons"

@@ -26,12 +26,14 @@ from heedful.errors import HeedfulError
 from heedful.inference.attention_maps import AttentionMaps, attention_input, attention_weights
 from heedful.inference.features import Features, Pieces, Vectors, features_of
 from heedful.inference.fill_mask import Blank, fill_mask
+from heedful.inference.generator import TextGenerator, language_model_of, writing_of
 from heedful.inference.masked_lm import MaskedLm, load_mlm_head
 from heedful.inference.onnx_engine import OnnxEncoder, onnx_file
 from heedful.inference.predictor import Predictor
 from heedful.inference.smaller_batches import in_halves
 from heedful.inference.workers import worker_pool
 from heedful.models.encoder import Encoder, check_room
+from heedful.models.language_model import LanguageModel
 from heedful.nn.packed_linear import can_pack
 from heedful.text.tokenizer import was_truncated
 
@@ -144,6 +146,35 @@ class Embedder:
             (weights,) = attention_weights(self.encoder, [(ids, segments)], self.device)
             found.append(AttentionMaps(tokens, segments, weights))
         return found
+
+    @cached_property
+    def language_model(self) -> LanguageModel:
+        """The model with the head that says what comes next, which is read when it is first needed."""
+        return language_model_of(self.folder, self.encoder, self.device)
+
+    @cached_property
+    def generator(self) -> TextGenerator:
+        """The language model, ready to go on from prompts."""
+        return TextGenerator(self.language_model, self.tokenizer, self.device, self.folder.path)
+
+    def generate(self, prompts: str | Sequence[str], **options: Any) -> Any:
+        """How a prompt goes on, or each of several: its text, or a list where several are asked for.
+
+        sample              draw at random, by temperature, top_k, top_p, count and seed; else greedy search, or a beam
+        max_tokens          the most that each may have, 100 if nothing is said
+        stop                a string, or several, before which a text ends
+        repetition_penalty  above 1 it says less often what it has said before
+        when_full           "stop", or "slide": a model without room goes on from the newer half of its text
+        """
+        writing = writing_of(**options)
+        given = [prompts] if isinstance(prompts, str) else list(prompts)
+        found: list[Any] = [[one.text for one in texts] for texts in self.generator.generate(given, writing)]
+        texts = [some[0] for some in found] if writing.samples == 1 else found
+        return texts[0] if isinstance(prompts, str) else texts
+
+    def write(self, prompt: str | None = None, **options: Any) -> Iterator[str]:
+        """The pieces of a text after a prompt (None: from nothing) as they are written; options as of `generate`."""
+        return self.generator.pieces(prompt, writing_of(**options))
 
     @cached_property
     def predictor(self) -> Predictor:

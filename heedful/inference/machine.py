@@ -20,6 +20,7 @@ from heedful.nn.packed_linear import can_pack
 from heedful.training.distributed import own_device
 from heedful.training.precision import resolved_precision
 from heedful.training.processor import bfloat16_speed, speed_told
+from heedful.training.processor_name import instructions, processor_name
 
 PACKAGES = ("heedful", "torch", "tokenizers", "safetensors", "numpy", "jieba", "transformers")
 
@@ -28,7 +29,8 @@ def examine() -> dict[str, str]:
     """The findings of `heedful doctor`, by name."""
     found = {"python": platform.python_version(), "system": f"{platform.system()} {platform.machine()}"}
     found |= {name: _version(name) for name in PACKAGES}
-    found["processor"] = processor()
+    found["processor"] = processor_name()
+    found["instructions"] = ", ".join(instructions()) or "unknown"
     found["cores"] = f"{_usable_cores()} usable of {os.cpu_count()}"
     found["vector instructions"] = torch.backends.cpu.get_cpu_capability()
     found["GPU"] = torch.cuda.get_device_name() if torch.cuda.is_available() else "none"
@@ -36,16 +38,9 @@ def examine() -> dict[str, str]:
     found["disk"] = f"{shutil.disk_usage(Path.cwd()).free / 2**30:.1f} GiB free here"
     found["load"] = _load()
     found["threads"] = _best_threads()
-    found["bfloat16"] = _bfloat16()
+    found["bfloat16"] = speed_told(bfloat16_speed())
+    found["precision"] = str(resolved_precision("auto", own_device()))
     return found
-
-
-def processor() -> str:
-    """The processor's own name, where the system tells it."""
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text().splitlines() if info.exists() else []
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or "unknown"
 
 
 def memory() -> str:
@@ -91,10 +86,6 @@ def _best_threads() -> str:
     best = max(speeds, key=lambda n: speeds[n])
     listed = ", ".join(f"{n}: {speed:,.0f} tokens/s" for n, speed in speeds.items())
     return f"{best} work best ({listed}; a BERT-mini); torch uses {before} now, OMP_NUM_THREADS changes it"
-
-
-def _bfloat16() -> str:
-    return f"{speed_told(bfloat16_speed())}; precision auto is {resolved_precision('auto', own_device())}"
 
 
 def _thread_counts(most: int) -> list[int]:

@@ -46,6 +46,13 @@ class MaskedLm:
         return torch.log_softmax(logits, dim=-1)
 
 
+def _suited(folder: ModelFolder) -> str:
+    """The verbs that suit a model without masks."""
+    if folder.family.language_model is not None:
+        return "it says what comes next: use `heedful generate`; `fill` needs a masked language model"
+    return "use `heedful embed` or `heedful finetune` with it; `fill` and `score` need a language model"
+
+
 def load_mlm_head(folder: ModelFolder) -> nn.Module:
     """The MLM head of a folder in fp32; a folder without one is refused."""
     build = folder.family.masked_lm
@@ -53,7 +60,7 @@ def load_mlm_head(folder: ModelFolder) -> nn.Module:
         raise HeedfulError(
             f"a model of the type {folder.model_type} does not guess masked words",
             where=folder.weights,
-            remedy="use `heedful embed` or `heedful finetune` with it; `fill` and `score` need a masked language model",
+            remedy=_suited(folder),
         )
     with folder.open_weights() as found:
         if not found.holds("mlm"):

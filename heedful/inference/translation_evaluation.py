@@ -57,7 +57,7 @@ def evaluate_translations(
             done += count
             advance(done, done)
 
-        found = list(translator.stream(sources, beam, advance=more, scores=False))
+        found = list(translator.stream(sources, beam, advance=more))
     said = [one.best for one, pair in zip(found, data.examples, strict=True) if not pair.empty]
     _, low, high = Bleu(said, right, tokenizer).of(range(len(said)))
     return TranslationReport(

@@ -14,15 +14,13 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from heedful.errors import HeedfulError
 from heedful.models.causal_state import CausalState, prompt_state
 from heedful.models.encoder import Encoder, EncoderConfig, check_lengths
-from heedful.models.language_model import LanguageModel
+from heedful.models.language_model import TiedLanguageModel
 from heedful.nn.attention import MultiHeadSelfAttention, mix
-from heedful.nn.cross_entropy import projected_cross_entropy
 from heedful.nn.decoder_attention import KeyValues
 from heedful.nn.dropout import Dropout
 from heedful.nn.packed_linear import PackedLinear
@@ -230,23 +228,13 @@ class Gpt(Encoder):
             layer.activation = nn.Identity()  # the packed product has applied it
 
 
-class GptForPretraining(LanguageModel):
-    """GPT with its head, which has no weights of its own."""
+class GptForPretraining(TiedLanguageModel):
+    """GPT with its head."""
+
+    encoder: Gpt
 
     def __init__(self, config: GptConfig) -> None:
-        super().__init__()
-        self.encoder: Gpt = Gpt(config)
-        self.packed_head: PackedLinear | None = None
-
-    def logits(self, states: Tensor) -> Tensor:
-        """States of the last layer times the token matrix."""
-        if self.packed_head is not None:
-            return self.packed_head(states)  # type: ignore[no-any-return]
-        return F.linear(states, self.encoder.token_matrix)
-
-    def loss(self, states: Tensor, labels: Tensor) -> Tensor:
-        """Without the logits of all states at once."""
-        return projected_cross_entropy(states, self.encoder.token_matrix, labels)
+        super().__init__(Gpt(config))
 
     def start(self, read: Batch, hypotheses: int, longest: int) -> CausalState:
         """The keys and values of what was read."""
@@ -267,14 +255,6 @@ class GptForPretraining(LanguageModel):
         for layer, pair in zip(self.encoder.blocks, state.cache.past, strict=True):
             x = layer.step(x, pair.first(slots), seen)
         return self.logits(self.encoder.norm(x)), state.after(seen, hypotheses)
-
-    def pack(self) -> None:
-        """Encoder and head."""
-        self.encoder.pack()
-        head = nn.Linear(self.encoder.width, self.encoder.config.vocab_size)
-        head.weight = self.encoder.embeddings.token.weight
-        nn.init.zeros_(head.bias)
-        self.packed_head = PackedLinear(head)
 
 
 def initialise(model: nn.Module, config: GptConfig, seed: int) -> None:

@@ -9,9 +9,12 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from heedful.models.encoder import Encoder
+from heedful.nn.cross_entropy import projected_cross_entropy
+from heedful.nn.packed_linear import PackedLinear
 from heedful.schema import Batch
 
 
@@ -58,10 +61,42 @@ class LanguageModel(nn.Module, ABC):
     def pack(self) -> None:
         """Make this model faster on a CPU, for inference only, where it can be."""
         self.encoder.pack()
+        self.pack_head()
+
+    def pack_head(self) -> None:
+        """The same for what is not its encoder."""
+        return
 
     @staticmethod
     def _at(logits: Tensor, right: Tensor) -> Tensor:
         return torch.log_softmax(logits.float(), -1).gather(1, right[:, None])[:, 0]
+
+
+class TiedLanguageModel(LanguageModel):
+    """One whose head is the token matrix itself: it has no weights of its own."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.packed_head: PackedLinear | None = None
+
+    def logits(self, states: Tensor) -> Tensor:
+        """States of the last layer times the token matrix."""
+        if self.packed_head is not None:
+            return self.packed_head(states)  # type: ignore[no-any-return]
+        return F.linear(states, self.encoder.token_matrix)
+
+    def loss(self, states: Tensor, labels: Tensor) -> Tensor:
+        """Without the logits of all states at once."""
+        return projected_cross_entropy(states, self.encoder.token_matrix, labels)
+
+    def pack_head(self) -> None:
+        """The product with the token matrix."""
+        matrix = self.encoder.token_matrix
+        head = nn.Linear(matrix.shape[1], len(matrix))
+        head.weight = nn.Parameter(matrix.detach(), requires_grad=False)
+        nn.init.zeros_(head.bias)
+        self.packed_head = PackedLinear(head)
 
 
 ROWS_TIMES_PIECES = 4_000_000  # of the logits that are in memory at once

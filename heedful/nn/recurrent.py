@@ -73,6 +73,32 @@ def over_runs(layer: nn.RNNBase, x: Tensor, lengths: Sequence[int], first: Seque
     return put_back(outputs, order)
 
 
+def through_runs(
+    layer: nn.RNNBase, x: Tensor, lengths: Sequence[int], first: Sequence[Tensor]
+) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """As `over_runs` of layers that read one way, with the state after each run; an empty run leaves `first` as it is.
+
+    Runs of one length, as training has them, are computed as a block, which is faster.
+    """
+    if _float32_only(layer, x):
+        with torch.autocast(x.device.type, enabled=False):
+            return through_runs(layer, x.float(), lengths, [state.float() for state in first])
+    if not len(x):
+        return x.new_zeros(0, layer.hidden_size), tuple(first)
+    if len(set(lengths)) == 1:
+        block = x.view(len(lengths), lengths[0], -1).transpose(0, 1).contiguous()
+        outputs, after = layer(block, _as_torch_has_it(first))
+        return outputs.transpose(0, 1).flatten(0, 1), after if isinstance(after, tuple) else (after,)
+    order, sizes = packed_order(lengths)
+    runs = longest_first(lengths)[: int(sizes[0])].to(x.device)
+    order = order.to(x.device)
+    begun = _as_torch_has_it([state.index_select(1, runs) for state in first])
+    packed, after = layer(PackedSequence(reordered(x, order), sizes), begun)
+    ended = after if isinstance(after, tuple) else (after,)
+    states = tuple(state.index_copy(1, runs, last.to(state.dtype)) for state, last in zip(first, ended, strict=True))
+    return put_back(packed.data, order), states
+
+
 def one_step(layer: nn.RNNBase, x: Tensor, state: Sequence[Tensor]) -> tuple[Tensor, tuple[Tensor, ...]]:
     """The output (B, its width) for one input each (B, D), and the state after it."""
     if _float32_only(layer, x):

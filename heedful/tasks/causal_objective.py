@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
@@ -19,6 +19,7 @@ from heedful.data.corpus.phases import Batches
 from heedful.data.corpus.recipe import ExampleRecipe
 from heedful.data.corpus.stream import TokenStream
 from heedful.models.language_model import LanguageModel
+from heedful.models.lstm_lm import Lstm
 from heedful.tasks.pretraining_objective import Losses, PretrainingObjective, Remembering
 from heedful.text.ends import Ends
 from heedful.text.tokenizer import Tokenizer
@@ -88,7 +89,7 @@ class LaneObjective(CausalObjective):
 
 def fresh_state(model: nn.Module, lanes: int) -> State:
     """What a model carries from batch to batch, at its start: (lanes, …) zeros for each tensor of its memory."""
-    shapes: Mapping[str, tuple[int, ...]] = getattr(model.get_submodule("encoder"), "memory_shapes", {})
+    shapes = cast(Lstm, model.get_submodule("encoder")).memory_shapes
     return {name: torch.zeros(lanes, *shape) for name, shape in shapes.items()}
 
 

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 from heedful.toy.choices import Choice
 from heedful.toy.documents import as_text
 from heedful.toy.paragraphs import Question
+from heedful.toy.short_pairs import NAME as SHORT
+from heedful.toy.short_pairs import short_pairs
 from heedful.toy.tags import Tagged
 from heedful.toy.tasks import TASKS, rows, stories
 
@@ -76,6 +78,8 @@ def files(size: Size, seed: int) -> Iterator[tuple[str, str]]:
             for split, count in (("train", size.train), ("dev", size.dev)):
                 text = _FORMATS[task.format](rows(task.name, language, split, count, seed))
                 yield f"{task.name}.{language}/{split}.{task.format}", text
+    for split, pairs in short_pairs(seed).items():
+        yield f"{SHORT}/{split}.tsv", tsv(pairs)
 
 
 def write(folder: Path, size: Size, seed: int, on_file: Callable[[str], object] = lambda name: None) -> None:

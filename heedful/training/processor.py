@@ -15,6 +15,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from heedful.training.processor_name import processor_name
+
 _X86 = ("x86_64", "amd64", "i386", "i686")
 _CAPS = ("ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA")
 _WITHOUT_BFLOAT16 = ("SSE41", "AVX", "AVX2", "AVX2_VNNI", "AVX2_VNNI_2", "AVX512_CORE", "AVX512_CORE_VNNI")
@@ -49,6 +51,19 @@ def arithmetic_of(device: str) -> str:
         return kind
     with_bfloat16 = " with bfloat16" if bfloat16_of(device).there else ""
     return f"{platform.machine()} {torch.backends.cpu.get_cpu_capability()}{with_bfloat16}"
+
+
+def computed_on(device: str, precision: str) -> dict[str, str]:
+    """What a run is computed on and in which precision, for its reports."""
+    kind = torch.device(device).type
+    name = torch.cuda.get_device_name(device) if kind == "cuda" else processor_name() if kind == "cpu" else kind
+    return {"processor": name, "precision": precision}
+
+
+def told_place(device: str, precision: str) -> str:
+    """The same in words, for a model card."""
+    place = computed_on(device, precision)
+    return f"on {place['processor']}, in {place['precision']}"
 
 
 def bfloat16_speed() -> float:

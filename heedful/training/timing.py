@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from heedful.atomic import atomic_path
@@ -45,9 +46,9 @@ class Clock:
             for part, seconds in earlier["parts"].items():
                 self.add(part, seconds)
 
-    def write(self, path: Path, background: float) -> None:
-        """Write parts and wall time in seconds; `background` is work that another thread did meanwhile."""
+    def write(self, path: Path, background: float, computed_on: Mapping[str, str] | None = None) -> None:
+        """Write parts and wall time in seconds, and what they were measured on; `background` is other threads' work."""
         self.lap("other")
         told = {"parts": self.parts, "wall": self.wall, "background": background, "sessions": self._sessions}
         with atomic_path(path) as file:
-            write_json(file, told)
+            write_json(file, {**told, **(computed_on or {})})

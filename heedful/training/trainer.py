@@ -30,7 +30,7 @@ from heedful.training.optimiser import Optimiser, RateScale
 from heedful.training.own_step import stepper_for
 from heedful.training.precision import resume_remark
 from heedful.training.prefetch import Prefetch
-from heedful.training.processor import arithmetic_of
+from heedful.training.processor import arithmetic_of, computed_on
 from heedful.training.run_folder import RunFolder
 from heedful.training.signals import BrokenOff, StopSignals
 from heedful.training.state import LossWindow, TrainerState, score_named
@@ -283,7 +283,11 @@ class _Run:
         self.keeper.write(self.state, self.config.keep_last)
         self.clock.lap("checkpoint")
         if self.world.rank == 0:
-            self.clock.write(self.folder.timing, self.prefetch.seconds)
+            self._write_timing()
+
+    def _write_timing(self) -> None:
+        place = computed_on(str(self.world.device), self.config.precision)
+        self.clock.write(self.folder.timing, self.prefetch.seconds, place)
 
     def _restore(self) -> None:
         self.state = self.keeper.restore(self.state)
@@ -345,7 +349,7 @@ class _Run:
     def _outcome(self, stopped_early: bool = False, signal: int | None = None) -> Outcome:
         if self.journal is not None:
             self.journal.close()
-            self.clock.write(self.folder.timing, self.prefetch.seconds)
+            self._write_timing()
         state = self.state
         return Outcome(
             step=state.step,

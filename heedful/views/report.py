@@ -55,6 +55,7 @@ def _tiles(metrics: Metrics, timing: Mapping[str, Any]) -> str:
         facts["tokens"] = exact(tokens.finite[-1])
     if speed and speed.finite:
         facts["tokens/s, median"] = exact(round(median(speed.finite)))
+    facts |= {name: timing[name] for name in ("processor", "precision") if isinstance(timing.get(name), str)}
     cells = "".join(f"<div><dt>{markup(name)}</dt><dd>{markup(fact)}</dd></div>" for name, fact in facts.items())
     return f'<dl class="tiles">{cells}</dl>'
 

@@ -69,6 +69,7 @@ def test_it_learns_and_leaves_a_whole_run_folder(run: Path) -> None:
     report = json.loads(command("evaluate", run, run.parent / "dev.tsv", "--json"))
     assert report["scores"]["accuracy"] == 1.0
     assert "| accuracy | 1.0000 |" in (run / "model" / "README.md").read_text("utf-8")
+    assert "- computed on " in (run / "model" / "README.md").read_text("utf-8")
 
 
 def test_command_line_and_python_give_the_same_answers(run: Path, data: Path) -> None:

@@ -136,6 +136,7 @@ def test_a_run_ends_with_a_model_that_hugging_face_loads(world: Path) -> None:
     timing = json.loads((run / "timing.json").read_text())
     assert sum(timing["parts"].values()) == pytest.approx(timing["wall"], rel=0.02)
     assert "held-out" in (run / "model" / "README.md").read_text()
+    assert "- computed on " in (run / "model" / "README.md").read_text()
 
 
 def test_a_resumed_run_ends_with_the_same_weights(world: Path) -> None:

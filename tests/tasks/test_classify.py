@@ -69,7 +69,7 @@ def test_many_strange_labels_are_one_remark() -> None:
 
 
 def test_rows_of_which_no_label_is_known_are_refused_with_a_place() -> None:
-    with pytest.raises(HeedfulError, match=r"'11'(.|\n)*--label") as caught:
+    with pytest.raises(HeedfulError, match=r"'11'(.|\n)*`label`") as caught:
         Classify.fit(ROWS).check([TextRow("the cat", None, "11", "dev.tsv:7")])
     assert caught.value.where == "dev.tsv:7"
 

@@ -56,7 +56,7 @@ def test_the_error_names_the_likely_encoding(tmp_path: Path, text: str, encoding
     if not (encoding.startswith("utf-16-") and len(text) < 128):  # else all of it happens to be UTF-8, and is short
         with pytest.raises(HeedfulError, match="not UTF-8") as caught:
             list(read_lines(file))
-        assert f"--encoding {likely}," in str(caught.value.remedy)
+        assert f"`encoding` {likely}," in str(caught.value.remedy)
     with reading_as(likely):
         assert "\n".join(read_lines(file)) == text.replace("\r\n", "\n").removesuffix("\n")
 

@@ -19,7 +19,7 @@ from heedful.cli.shared_options import encoding_option, overwrite_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @encoding_option
 @overwrite_option
-@click.option("--engine", default="auto", show_default=True, help="auto, heedful or ctranslate2.")
+@click.option("--engine", default="heedful", show_default=True, help="heedful or ctranslate2.")
 @click.option("--device", help="cpu, cuda, cuda:1 …  [default: a GPU if there is one]")
 def command(**options: object) -> None:
     """Translate the sources in FILES with the model of RUN, and compare with the references: sacreBLEU and chrF.

@@ -29,7 +29,7 @@ class Options:
     bleu_tokenizer: str | None = None
     as_json: bool = False
     overwrite: bool = False
-    engine: str = "auto"
+    engine: str = "heedful"
     device: str | None = None
 
 

@@ -10,6 +10,8 @@ from heedful.atomic import atomic_file
 from heedful.data.labelled.dataset import Dataset
 from heedful.data.labelled.dev_split import share_of
 from heedful.runs.finetuning.plan import Plan
+from heedful.training.distributed import own_device
+from heedful.training.processor import told_place
 
 USE = """
 ## Use
@@ -31,6 +33,7 @@ def write_task_card(folder: Path, plan: Plan, train: Dataset[Any], scores: Mappi
         f"- trained on `{Path(plan.train).name}`: {len(train.examples):,} examples, {training.steps} steps",
         f"- learning rate {training.learning_rate}, batches of {plan.batch_size} {unit}",
         f"- seed {training.seed}; the {plan.keep} weights were kept",
+        f"- computed {told_place(own_device(), training.precision)}",
         "",
     ]
     if scores and plan.dev:

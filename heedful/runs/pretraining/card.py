@@ -10,6 +10,8 @@ from heedful.checkpoints.families import family_named
 from heedful.data.corpus.corpus import Corpus
 from heedful.runs.pretraining.plan import Plan
 from heedful.tasks.pretraining_objective import PretrainingObjective
+from heedful.training.distributed import own_device
+from heedful.training.processor import told_place
 
 USE = """
 ## Use
@@ -41,6 +43,7 @@ def write_card(
         f"- {objective.described(plan.recipe)}",
         f"- learning rate {training.learning_rate}, warm-up {training.warmup}, weight decay {training.weight_decay}",
         f"- dropout {shape.dropout}, clipping {training.clip}, seed {training.seed}",
+        f"- computed {told_place(own_device(), training.precision)}",
         f"- text: {corpus.train.documents:,} documents, {corpus.train.tokens:,} tokens",
         "",
         "## On held-out documents",

@@ -9,6 +9,8 @@ from heedful.atomic import atomic_file
 from heedful.models.seq2seq_config import Seq2SeqConfig
 from heedful.models.transformer import TransformerConfig
 from heedful.runs.translation.plan import Plan
+from heedful.training.distributed import own_device
+from heedful.training.processor import told_place
 
 USE = """
 ## Use
@@ -39,6 +41,7 @@ def write_translation_card(
         f"- trained on {files}: {pairs:,} pairs, {training.steps:,} steps of about {plan.batch_size:,} tokens",
         f"- learning rate {training.learning_rate:.3g} ({training.schedule}), label smoothing {plan.label_smoothing}, "
         f"dropout {plan.shape.dropout}, seed {training.seed}",
+        f"- computed {told_place(own_device(), training.precision)}",
         "",
     ]
     if scores:

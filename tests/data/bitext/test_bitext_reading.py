@@ -85,10 +85,10 @@ def test_a_missing_column_is_named_with_those_there_are(tmp_path: Path) -> None:
     with pytest.raises(HeedfulError, match=r"no column 'de' \(there are: en, fr\)") as error:
         read_pairs([table], "en", "de")
     assert error.value.where == f"{table}:1"
-    assert "--target" in str(error.value)
+    assert "`target`" in str(error.value)
     with pytest.raises(HeedfulError, match="no column 'x'") as error:
         read_pairs([table], "x", "fr")
-    assert "--source" in str(error.value)
+    assert "`source`" in str(error.value)
 
 
 def test_a_field_that_is_missing_in_one_line_is_told_with_the_line(tmp_path: Path) -> None:

@@ -86,5 +86,5 @@ def test_words_by_shape_are_those_of_the_spans() -> None:
 
 def test_a_corpus_without_words_is_refused(text_file: Path, tokenizer: Tokenizer, tmp_path: Path) -> None:
     corpus = built(tmp_path / "corpus", text_file, tokenizer, words=False)
-    with pytest.raises(HeedfulError, match=r"does not hold the words(.|\n)*--words"):
+    with pytest.raises(HeedfulError, match=r"does not hold the words(.|\n)*`words`"):
         WholeWords(corpus)

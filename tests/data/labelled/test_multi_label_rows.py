@@ -49,7 +49,7 @@ def test_a_column_for_each_label(tmp_path: Path) -> None:
         read_multi_label_rows(path, Columns(label="a,b")).settled()
     with pytest.raises(HeedfulError, match=r"no column 'c'"):
         read_multi_label_rows(path, Columns(label="a,c")).settled()
-    with pytest.raises(HeedfulError, match=r"no column is known to hold the labels(.|\n)*--label"):
+    with pytest.raises(HeedfulError, match=r"no column is known to hold the labels(.|\n)*`label`"):
         read_multi_label_rows(path, Columns()).settled()
     with pytest.raises(HeedfulError, match="both a text and a label"):
         read_multi_label_rows(path, Columns(label="text,a")).settled()

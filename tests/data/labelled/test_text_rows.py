@@ -120,12 +120,12 @@ def test_columns_can_be_named(tmp_path):
 @pytest.mark.parametrize(
     ("names", "header", "message", "option"),
     [
-        ({}, "a\tlabel", r"hold the text \(there are: a, label\)", "--text"),
-        ({}, "text\tb", r"hold the label \(there are: text, b\)", "--label"),
-        ({"text": "x"}, "text\tlabel", "there is no column 'x'", "--text"),
-        ({"pair": "x"}, "text\tlabel", "there is no column 'x'", "--pair"),
-        ({"label": "x"}, "text\tlabel", "there is no column 'x'", "--label"),
-        ({}, "relatedness\ttext", "hold the label", "--label"),
+        ({}, "a\tlabel", r"hold the text \(there are: a, label\)", "`text`"),
+        ({}, "text\tb", r"hold the label \(there are: text, b\)", "`label`"),
+        ({"text": "x"}, "text\tlabel", "there is no column 'x'", "`text`"),
+        ({"pair": "x"}, "text\tlabel", "there is no column 'x'", "`pair`"),
+        ({"label": "x"}, "text\tlabel", "there is no column 'x'", "`label`"),
+        ({}, "relatedness\ttext", "hold the label", "`label`"),
     ],
 )
 def test_a_missing_column_names_those_there_are(tmp_path, names, header, message, option):
