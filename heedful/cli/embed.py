@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 @click.option("-o", "--output", required=True, type=click.Path(dir_okay=False), help="The file to write.")
 @click.option("--layers", default="-1", show_default=True, help="Layers, by commas: 0 = embeddings, -1 = last.")
 @click.option("--combine", default="concat", show_default=True, help="Join several layers: concat, sum or mean.")
-@click.option("--pooling", help="cls, mean, max, mean-max or last.  [default: the folder's own, else mean]")
+@click.option("--pooling", help="cls, mean, max, mean-max, weighted-mean, last.  [default: the folder's own or mean]")
 @click.option("--unit", help="sentence, word or token.  [default: sentence; token for jsonl]")
 @click.option("--normalize", is_flag=True, help="Scale every vector to length 1.")
+@click.option("--prompt", metavar="NAME", help="Put this prompt of the folder before each text, such as query.")
 @click.option("--max-length", type=click.IntRange(min=1), help="Limit in tokens.  [default: the folder's own]")
 @click.option("--format", "kind", help="npy, safetensors or jsonl.  [default: by the ending of the output]")
 @click.option("--truncate", default="warn", show_default=True, help="Texts over the limit: warn or error.")
@@ -42,6 +43,7 @@ def command(
     pooling: str | None,
     unit: str | None,
     normalize: bool,
+    prompt: str | None,
     max_length: int | None,
     kind: str | None,
     truncate: str,
@@ -62,6 +64,7 @@ def command(
     \b
     Examples:
       heedful embed MODEL lines.txt -o vectors.npy
+      heedful embed E5 questions.txt -o questions.npy --prompt query --normalize
       heedful embed MODEL reviews.csv --text body -o vectors.npy
       heedful embed MODEL lines.txt -o features.npy --layers -1,-2,-3,-4 --combine sum
       heedful embed MODEL lines.txt -o words.safetensors --unit word
@@ -78,7 +81,7 @@ def command(
     for note in embedder.folder.notes if verbose else ():
         click.echo(f"note: {note}", err=True)
     wanted = embedder.features(
-        layer_list(layers), combine, pooling, unit or ("token" if kind == "jsonl" else "sentence"), normalize
+        layer_list(layers), combine, pooling, unit or ("token" if kind == "jsonl" else "sentence"), normalize, prompt
     )
     try:
         with progress_bar("embedding", count_texts(input), "texts") as advance:

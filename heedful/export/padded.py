@@ -35,6 +35,8 @@ def padded_pool(states: Tensor, mask: Tensor, how: str) -> Tensor:
     real = mask[:, :, None].to(states.dtype)
     if how == "max":
         return torch.where(real > 0, states, torch.full_like(states, -torch.inf)).amax(1)
+    if how == "weighted-mean":
+        real = real * real.cumsum(1)
     return (states * real).sum(1) / real.sum(1).clamp(min=1)
 
 

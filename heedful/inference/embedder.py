@@ -18,9 +18,11 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
 
 from heedful.checkpoints.encoder_folder import load_encoder
 from heedful.checkpoints.folder import ModelFolder
+from heedful.checkpoints.sentence_transformers import SentenceSettings
 from heedful.data.batching import TOKENS_PER_BATCH, cut_by_tokens, flat_batch
 from heedful.errors import HeedfulError
 from heedful.inference.attention_maps import AttentionMaps, attention_input, attention_weights
@@ -95,17 +97,19 @@ class Embedder:
         unit: str = "sentence",
         normalize: bool = False,
         max_length: int | None = None,
+        prompt: str | None = None,
     ) -> Vectors | list[Vectors]:
         """Vectors of texts: an array (texts, width); for words and tokens a list of arrays (units, width).
 
         layers      hidden layers, 0 = embeddings, -1 = last; nothing above the highest one is computed
         combine     how several layers are joined: concat, sum, mean
-        pooling     cls, mean, max, mean-max, last; None means the way the folder names, or else its family
+        pooling     cls, mean, max, mean-max, weighted-mean, last; None: as the folder says, or else its family
         unit        sentence, word, or token ([CLS] and [SEP] included)
         normalize   scale vectors to length 1
         max_length  the limit in tokens, None for the folder's own; what is cut is told by a TruncationWarning
+        prompt      the name of a prompt of the folder, such as query, to be put before each text
         """
-        wanted = self.features(layers, combine, pooling, unit, normalize)
+        wanted = self.features(layers, combine, pooling, unit, normalize, prompt)
         vectors = list(self._vectors(texts, wanted, max_length))
         if unit != "sentence":
             return vectors
@@ -120,9 +124,11 @@ class Embedder:
         unit: str = "sentence",
         normalize: bool = False,
         max_length: int | None = None,
+        prompt: str | None = None,
     ) -> Iterator[Vectors]:
         """As `embed`, but the vectors of each text come as they are ready: any number of texts in constant memory."""
-        yield from self._vectors(texts, self.features(layers, combine, pooling, unit, normalize), max_length)
+        wanted = self.features(layers, combine, pooling, unit, normalize, prompt)
+        yield from self._vectors(texts, wanted, max_length)
 
     def similarity(self, texts: Sequence[str], layers: Sequence[int] = (-1,), pooling: str | None = None) -> Vectors:
         """The cosines of all pairs of texts, (texts, texts)."""
@@ -186,13 +192,27 @@ class Embedder:
         return self.predictor.predict(inputs)
 
     def features(
-        self, layers: Sequence[int], combine: str, pooling: str | None, unit: str, normalize: bool
+        self,
+        layers: Sequence[int],
+        combine: str,
+        pooling: str | None,
+        unit: str,
+        normalize: bool,
+        prompt: str | None = None,
     ) -> Features:
-        """What is asked for, checked; pooling None becomes the folder's own."""
-        for layer in layers:
-            self.encoder.layer_number(layer)
-        own = self.folder.sentence.pooling if self.folder.sentence else self.folder.family.pooling
-        return Features(tuple(layers), combine, pooling or own, unit, normalize)
+        """What is asked for, checked; pooling None becomes the folder's own, with the linear layers that follow it."""
+        numbers = [self.encoder.layer_number(layer) for layer in layers]
+        sentence = self.folder.sentence or SentenceSettings(self.folder.family.pooling)
+        own = pooling in (None, sentence.pooling) and numbers == [self.encoder.layer_count] and unit == "sentence"
+        dense = sentence.dense[-1].outputs if sentence.dense and own else 0
+        before = "" if prompt is None else sentence.prompt(prompt)
+        return Features(tuple(layers), combine, pooling or sentence.pooling, unit, normalize, before, dense)
+
+    @cached_property
+    def dense(self) -> nn.Module | None:
+        """The linear layers that a folder of sentence-transformers has after its pooling."""
+        layers = self.folder.sentence.dense if self.folder.sentence else ()
+        return nn.Sequential(*(layer.load() for layer in layers)).to(self.device) if layers else None
 
     def limit(self, max_length: int | None) -> int:
         """The greatest number of tokens of a text: the folder's own, or what is asked for if the model has room."""
@@ -204,14 +224,15 @@ class Embedder:
     def pieces_of(self, texts: Sequence[str], wanted: Features, limit: int) -> list[Pieces]:
         """Texts as the model sees them, each cut to `limit` tokens."""
         words = wanted.unit == "word"
-        encodings = self.tokenizer.encode_batch(texts, limit, offsets=words)
+        framed = [wanted.prompt + text for text in texts] if wanted.prompt else texts
+        encodings = self.tokenizer.encode_batch(framed, limit, offsets=words)
         return [Pieces(e.ids, e.word_ids if words else [], was_truncated(e)) for e in encodings]
 
     def vectors_of(self, pieces: Sequence[Pieces], wanted: Features) -> list[Vectors]:
         """The vectors of texts in one batch; equally long ones should be neighbours."""
         with torch.inference_mode():
             flat = flat_batch([p.ids for p in pieces]).to(self.device)
-            return features_of(self.encoder, flat, pieces, wanted)
+            return features_of(self.encoder, flat, pieces, wanted, self.dense)
 
     def chunks(
         self, texts: Iterable[str], wanted: Features, max_length: int | None = None, shortcut: bool = True

@@ -12,7 +12,7 @@ from itertools import groupby
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from heedful.errors import HeedfulError
 from heedful.models.encoder import Encoder, EncoderConfig
@@ -33,6 +33,8 @@ class Features:
     pooling: str = "mean"  # how the tokens of a sentence, or the pieces of a word, become one vector
     unit: str = "sentence"  # a vector for the sentence, for each word, or for each token ([CLS] and [SEP] included)
     normalize: bool = False  # to length 1
+    prompt: str = ""  # put before each text
+    dense: int = 0  # the width that the folder's linear layers give to a sentence's vector; 0 to leave them out
 
     def __post_init__(self) -> None:
         _check("combine", self.combine, COMBINATIONS)
@@ -40,9 +42,13 @@ class Features:
         _check("unit", self.unit, UNITS)
         if not self.layers:
             raise HeedfulError("no layer is asked for", remedy="name at least one, such as -1 for the last")
+        if self.prompt and self.unit != "sentence":
+            raise HeedfulError(f"a prompt for each {self.unit}", remedy="prompts are for vectors of whole sentences")
 
     def width(self, config: EncoderConfig) -> int:
         """The length of one vector."""
+        if self.dense:
+            return self.dense
         layers = len(self.layers) if self.combine == "concat" else 1
         halves = 2 if self.pooling == "mean-max" and self.unit != "token" else 1
         return config.width * layers * halves
@@ -59,12 +65,18 @@ class Pieces:
     truncated: bool
 
 
-def features_of(encoder: Encoder, batch: Batch, texts: Sequence[Pieces], wanted: Features) -> list[Vectors]:
-    """The vectors of each text of a batch: (width,) for a sentence, (units, width) for words and tokens."""
+def features_of(
+    encoder: Encoder, batch: Batch, texts: Sequence[Pieces], wanted: Features, dense: nn.Module | None = None
+) -> list[Vectors]:
+    """The vectors of each text of a batch: (width,) for a sentence, (units, width) for words and tokens.
+
+    `dense` are linear layers for the vectors of sentences, if they are wanted.
+    """
     hidden = encoder(batch, hidden=wanted.layers).hidden
     states = combine([hidden[encoder.layer_number(i)] for i in wanted.layers], wanted.combine)
     if wanted.unit == "sentence":
-        return list(_finish(pool(states, batch.lengths, wanted.pooling), wanted))
+        pooled = pool(states, batch.lengths, wanted.pooling)
+        return list(_finish(dense(pooled) if wanted.dense and dense is not None else pooled, wanted))
     if wanted.unit == "word":
         return _word_vectors(states, texts, wanted)
     return np.split(_finish(states, wanted), np.cumsum(batch.lengths)[:-1])

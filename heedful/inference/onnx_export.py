@@ -97,6 +97,9 @@ def export_onnx(
 def _padded(folder: ModelFolder) -> tuple[PaddedEncoder | PaddedHead, dict[str, Any]]:
     if not is_for_task(folder):
         sentence = folder.sentence or SentenceSettings()
+        if sentence.dense:
+            what = "a folder with Dense modules after its pooling cannot be written for ONNX"
+            raise HeedfulError(what, where=folder.path, remedy="export a copy without modules.json")
         return PaddedEncoder(load_encoder(folder), sentence.pooling, sentence.normalize), {}
     settings = {"max_length": folder.max_length, **read_task(folder.weights)}
     model = load_for_task(folder, task_of(settings, folder.weights / TASK).model, seed=0, complete=True)

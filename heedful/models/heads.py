@@ -19,6 +19,7 @@ from heedful.models.encoder import Encoder, encoder_of
 from heedful.nn.crf import Crf
 from heedful.nn.pooling import combine, pool
 from heedful.nn.recurrent import over_runs
+from heedful.nn.scalar_mix import ScalarMix
 from heedful.schema import Selection
 
 H = TypeVar("H", bound="Head")
@@ -107,6 +108,8 @@ class Tagger(Head):
             raise HeedfulError(f"there is no tagging head {head!r}", remedy=f"the heads are {', '.join(TAGGERS)}")
         super().__init__(encoder.for_tokens(), features)
         self.combine = combine
+        # Under the name that every folder has for what is our own.
+        self.head = nn.ModuleDict({"mix": ScalarMix(len(features))}) if features and combine == "mix" else None
         width = encoder.width * (len(features) if features and combine == "concat" else 1)
         dropout = encoder.config.dropout
         self.dropout = nn.Dropout(dropout)
@@ -120,7 +123,8 @@ class Tagger(Head):
 
     def forward(self, selection: Selection) -> Tensor:
         """A selection of R words -> (R, K)."""
-        x = self.dropout(self.token_states(selection, self.combine))
+        x = self.token_states(selection, self.combine)
+        x = self.dropout(x if self.head is None else self.head["mix"](x))
         if self.lstm is not None:
             x = self.dropout(over_runs(self.lstm, x, selection.counts))
         return self.classifier(x)  # type: ignore[no-any-return]

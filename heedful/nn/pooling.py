@@ -7,14 +7,14 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-POOLINGS = ("cls", "mean", "max", "mean-max", "last")
+POOLINGS = ("cls", "mean", "max", "mean-max", "weighted-mean", "last")
 COMBINATIONS = ("concat", "sum", "mean")
 
 
 def pool(x: Tensor, lengths: Sequence[int], how: str) -> Tensor:
     """Pool each run of `lengths` rows of x (N, D) into one row: (B, D), or (B, 2D) for mean-max.
 
-    cls takes the first row of a run and last the last one.
+    cls takes the first row of a run and last the last one; in a weighted mean row i of a run has the weight i.
     """
     if how == "mean-max":
         return torch.cat([pool(x, lengths, "mean"), pool(x, lengths, "max")], dim=-1)
@@ -25,14 +25,18 @@ def pool(x: Tensor, lengths: Sequence[int], how: str) -> Tensor:
         return x[first_rows(lengths).to(x.device)]
     if how == "last":
         return x[last_rows(lengths).to(x.device)]
+    if how == "weighted-mean":
+        places = torch.cat([torch.arange(1, n + 1, dtype=x.dtype, device=x.device) for n in lengths])
+        total = torch.segment_reduce(x * places[:, None], "sum", lengths=size, axis=0)
+        return total / (size * (size + 1) / 2).to(x.dtype)[:, None]
     return torch.segment_reduce(x, how, lengths=size, axis=0)
 
 
 def combine(layers: Sequence[Tensor], how: str) -> Tensor:
-    """Join the states of several layers: side by side, added, or averaged."""
+    """Join the states of several layers: side by side, added, or averaged; what is to be mixed stays side by side."""
     if len(layers) == 1:
         return layers[0]
-    if how == "concat":
+    if how in ("concat", "mix"):
         return torch.cat(list(layers), dim=-1)
     total = torch.stack(list(layers)).sum(0)
     return total / len(layers) if how == "mean" else total

@@ -10,6 +10,7 @@ from typing import Any
 
 from heedful.checkpoints.family import Family
 from heedful.errors import HeedfulError
+from heedful.tasks.bilm import BilmObjective
 from heedful.tasks.causal_objective import CausalObjective, LaneObjective
 from heedful.tasks.masked_objective import MaskedObjective
 from heedful.tasks.permutation import PermutationObjective
@@ -20,9 +21,10 @@ MLM = MaskedObjective()
 CAUSAL = CausalObjective()
 BPTT = LaneObjective()
 PERMUTATION = PermutationObjective()
+BILM = BilmObjective()
 WORD2VEC = Word2VecObjective()
 
-_OURS = (MLM, CAUSAL, BPTT, PERMUTATION, WORD2VEC)
+_OURS = (MLM, CAUSAL, BPTT, PERMUTATION, BILM, WORD2VEC)
 _known: dict[str, PretrainingObjective] = {objective.name: objective for objective in _OURS}
 
 

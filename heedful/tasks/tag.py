@@ -54,7 +54,7 @@ class Tag(Task[TaggedWords]):
     features: tuple[int, ...] = ()  # layers of a frozen encoder to look at, instead of training it
     lstm_width: int = 256
     lstm_layers: int = 1
-    combine: Literal["concat", "sum"] = "concat"  # how several layers of features are joined
+    combine: Literal["concat", "sum", "mix"] = "concat"  # how several layers of features are joined
 
     @classmethod
     def read(cls, path: DataSource, columns: Columns, labelled: bool = True) -> Dataset[TaggedWords]:

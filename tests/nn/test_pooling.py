@@ -13,6 +13,7 @@ BY_HAND = {
     "cls": lambda rows: rows[0],
     "last": lambda rows: rows[-1],
     "mean": lambda rows: sum(rows) / len(rows),
+    "weighted-mean": lambda rows: sum(i * row for i, row in enumerate(rows, 1)) / sum(range(1, len(rows) + 1)),
     "max": lambda rows: torch.stack([max(column) for column in rows.T]),
     "mean-max": lambda rows: torch.cat([BY_HAND["mean"](rows), BY_HAND["max"](rows)]),
 }

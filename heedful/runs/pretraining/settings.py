@@ -25,6 +25,11 @@ class PretrainingSettings:
         place="folder",
         flags=("--from",),
     )
+    init: Literal["informed", "random"] = told(
+        "informed",
+        "informed: word frequencies, word vectors and heads that look at neighbours, counted in `corpus`.",
+        flags=("--start",),
+    )
     budget: str = told("30m", "30m, 2h, 20000steps, 50Mtokens or 3epochs.")
     phases: str = told("128:100%", "Lengths and their shares of the steps.")
     batch_size: int = told(32, "At the first length.", least=1)
@@ -36,6 +41,7 @@ class PretrainingSettings:
     duplicates: int = told(0, "Use the static examples that `heedful corpus build` wrote.", unset="none")
     single_sentences: bool = told(False, "A and B are one sentence each, not runs that fill the length.")
     predict_one_in: int = told(6, "XLNet: of so many tokens one is predicted.", least=2)
+    softmax_words: int = told(20_000, "ELMo: the most frequent words, which are predicted.", least=10)
     unit: Literal["word", "piece"] = told("word", "word2vec: over whole words, or the tokenizer's pieces.")
     min_count: int = told(5, "word2vec: leave out rarer words.", least=1)
     cased: bool = told(False, "word2vec: tell Words and words apart.")

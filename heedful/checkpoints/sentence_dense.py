@@ -1,0 +1,62 @@
+"""The Dense modules of sentence-transformers: a linear layer and an activation on the vectors of sentences."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from torch import nn
+
+from heedful.checkpoints.own_weights import fill_tensors
+from heedful.errors import HeedfulError
+from heedful.json_files import read_json
+
+# By the names under which torch's classes are written; nothing is imported by such a name.
+_ACTIVATIONS: Mapping[str, Callable[[], nn.Module]] = {
+    "Tanh": nn.Tanh,
+    "Identity": nn.Identity,
+    "GELU": nn.GELU,
+    "ReLU": nn.ReLU,
+    "SiLU": nn.SiLU,
+    "Sigmoid": nn.Sigmoid,
+}
+
+
+@dataclass(frozen=True)
+class Dense:
+    """A Dense module that lies in a folder."""
+
+    path: Path
+    inputs: int
+    outputs: int
+    bias: bool
+    activation: str  # the name of torch's class
+
+    def load(self) -> nn.Module:
+        """The layer with its weights."""
+        linear = nn.Linear(self.inputs, self.outputs, bias=self.bias)
+        fill_tensors({f"linear.{name}": tensor for name, tensor in linear.state_dict().items()}, self.path)
+        return nn.Sequential(linear, _ACTIVATIONS[self.activation]()).eval().requires_grad_(False)
+
+    def copy_to(self, folder: Path) -> None:
+        """Write its files into another folder, which is there."""
+        for file in self.path.iterdir():
+            if file.is_file():
+                shutil.copyfile(file, folder / file.name)
+
+
+def read_dense(folder: Path) -> Dense:
+    """What a folder says of its Dense module."""
+    where = folder / "config.json"
+    config = read_json(where)
+    name = str(config.get("activation_function", "torch.nn.modules.activation.Tanh")).rpartition(".")[2]
+    if name not in _ACTIVATIONS:
+        remedy = f"the activations are {', '.join(_ACTIVATIONS)}"
+        raise HeedfulError(f"the activation {name} is not supported", where=where, remedy=remedy)
+    sizes = [config.get(key) for key in ("in_features", "out_features")]
+    if not all(isinstance(size, int) and size > 0 for size in sizes):
+        what = f"in_features and out_features are {sizes[0]!r} and {sizes[1]!r}"
+        raise HeedfulError(what, where=where, remedy="give numbers above zero")
+    return Dense(folder, int(sizes[0] or 0), int(sizes[1] or 0), config.get("bias", True) is not False, name)

@@ -1,0 +1,20 @@
+"""ELMo's mix of layers for a task: γ Σ s_j h_j, where the weights s are positive, add up to one and are learned."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+
+class ScalarMix(nn.Module):
+    """One number for each layer and one for their sum; at the start it is the mean."""
+
+    def __init__(self, layers: int) -> None:
+        super().__init__()
+        self.weights = nn.Parameter(torch.zeros(layers))  # s is their softmax
+        self.gamma = nn.Parameter(torch.ones(1))
+
+    def forward(self, side_by_side: Tensor) -> Tensor:
+        """The states of L layers side by side, (R, L · D) -> (R, D)."""
+        layers = side_by_side.view(len(side_by_side), len(self.weights), -1)
+        return self.gamma * torch.einsum("l,rld->rd", self.weights.softmax(0), layers)
