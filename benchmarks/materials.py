@@ -13,6 +13,8 @@ from heedful.text.documents import read_documents
 from heedful.text.sentences import split_sentences
 
 ENGLISH = "corpus_enwiki/enwiki.jsonl.gz"
+CHINESE = "corpus_zhwiki/zhwiki.jsonl.gz"
+JUDGED = {"en": {"WS-353": "EN-WS-353-ALL.tsv", "MEN": "EN-MEN-TR-3k.tsv"}, "zh": {"ZH-240": "ZH-240.tsv"}}
 
 
 def minilm() -> Path:
@@ -43,6 +45,16 @@ def short_lines(count: int, longest: int = 120) -> list[str]:
     if len(lines) < count:
         sys.exit(f"the corpus has only {len(lines)} lines of at most {longest} characters")
     return lines
+
+
+def wikipedia(language: str) -> Path:
+    """The Wikipedia text in English or Chinese."""
+    return _under("HEEDFUL_DATA") / (ENGLISH if language == "en" else CHINESE)
+
+
+def word_pairs(language: str) -> dict[str, Path]:
+    """Files of pairs of words that people have judged, by name."""
+    return {name: _under("HEEDFUL_DATA") / "wordsim" / file for name, file in JUDGED[language].items()}
 
 
 def multi30k(file: str) -> Path:

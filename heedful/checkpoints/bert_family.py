@@ -10,6 +10,7 @@ from heedful.checkpoints.config_json import ConfigFormat
 from heedful.checkpoints.family import Family, between_cls_and_sep
 from heedful.models.bert import BertConfig, BertForPretraining, initialise, sized
 from heedful.models.bert_layers import MlmHead
+from heedful.models.informed_start import InformedStart, look_at_neighbours
 
 # Keys that would change what a model built as BERT computes, and the one value of each that is computed here.
 ENCODER_ONLY: Mapping[str, Any] = {
@@ -51,5 +52,6 @@ BERT = Family(
     objectives=("mlm",),
     masked_lm=MlmHead,
     parts={"encoder.pooler": "pooler", "mlm": "MLM head", "nsp": "NSP head"},
+    informed=InformedStart(bias="mlm.bias", neighbours=look_at_neighbours),
     per_piece=PER_PIECE,
 )

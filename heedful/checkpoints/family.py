@@ -18,6 +18,7 @@ from heedful.checkpoints.config_json import ConfigFormat
 from heedful.checkpoints.names import NameTable, own_names
 from heedful.errors import HeedfulError
 from heedful.models.encoder import EncoderConfig
+from heedful.models.informed_start import InformedStart
 from heedful.models.language_model import LanguageModel
 from heedful.text.tokenizer import Tokenizer
 
@@ -67,6 +68,7 @@ class Family(Generic[C]):
     language_model: Callable[[C], LanguageModel] | None = None  # the model that says what comes next
     pooling: str = "mean"  # how a text becomes a vector where nothing else is said
     parts: Mapping[str, str] = field(default_factory=dict)  # what a folder may lack -> what to call it
+    informed: InformedStart | None = None  # what of a model can be counted before it is trained
     per_piece: tuple[str, ...] = ()  # the parameters of the pretraining model that have a row for each piece
 
     @property

@@ -8,6 +8,7 @@ from heedful.checkpoints.config_json import ConfigFormat
 from heedful.checkpoints.family import Family
 from heedful.checkpoints.names import NameTable
 from heedful.models.gpt import GptConfig, GptForPretraining, initialise, sized
+from heedful.models.informed_start import InformedStart
 
 _LAYER = "transformer.h.{i}"
 
@@ -73,6 +74,7 @@ GPT = Family(
     class_prefix="GPT2",
     sized=sized,
     pretraining=GptForPretraining,
+    informed=InformedStart(),
     objectives=("causal",),
     language_model=GptForPretraining,
     pooling="last",

@@ -8,6 +8,7 @@ from heedful.checkpoints.config_json import ConfigFormat
 from heedful.checkpoints.family import Family
 from heedful.checkpoints.xlnet_names import XLNET_NAMES
 from heedful.errors import HeedfulError
+from heedful.models.informed_start import InformedStart
 from heedful.models.xlnet import XlnetConfig, XlnetForPretraining, initialise, sized
 from heedful.text.tokenizer import Tokenizer
 from heedful.text.xlnet_pipeline import read_spiece
@@ -60,6 +61,7 @@ XLNET = Family(
     class_prefix="XLNet",
     sized=sized,
     pretraining=XlnetForPretraining,
+    informed=InformedStart(bias="lm.bias"),
     objectives=("permutation",),
     pooling="last",
     parts={"lm": "language model head"},

@@ -10,7 +10,7 @@ from heedful.cli.shared_options import encoding_option, force_option, text_optio
 from heedful.errors import HeedfulError
 
 if TYPE_CHECKING:
-    from heedful.inference.pseudo_perplexity import Score
+    from heedful.inference.scoring import LineScore
 
 
 @click.command()
@@ -25,13 +25,14 @@ if TYPE_CHECKING:
 def command(
     model: str, input: str, max_length: int | None, column: str | None, as_json: bool, force: bool, device: str | None
 ) -> None:
-    """The pseudo-perplexity of each line of INPUT (text, or - for standard input) and of the whole.
+    """The perplexity of each line of INPUT (text, or - for standard input) and of the whole. Lower is more natural.
 
     A .csv, .tsv or .jsonl is read row by row. Any of them may be .gz.
 
-    Every token is hidden in turn and guessed from all the others; the pseudo-perplexity is exp of the mean negative
-    log-probability of the right tokens (Salazar et al., 2020). Lower is more natural. Only models with the same
-    vocabulary can be compared.
+    A language model (GPT, LSTM …) predicts every token from those before it, and the end of the line: exp of the mean
+    negative log-probability of a token; and "a word", over the words of the raw text, parted by white space, which
+    compares models of different vocabularies. A masked one (BERT …) has every token hidden in turn and guessed from all
+    the others: its pseudo-perplexity (Salazar et al., 2020) is another quantity and compares with its like alone.
 
     \b
     Examples:
@@ -45,39 +46,46 @@ def command(
     from heedful.cli.progress import progress_bar
     from heedful.data.text_files import count_texts, read_texts
     from heedful.inference.load import load_embedder
-    from heedful.inference.pseudo_perplexity import Score, score_texts
+    from heedful.inference.scoring import LineScore, kind_of_score, score_lines
 
     loaded = load_embedder(model, device, force)
-    lm, limit = loaded.masked_lm, loaded.limit(max_length)
-    whole, out = Score(), sys.stdout  # kept, because a bar takes the name over
+    kind, limit = kind_of_score(loaded), loaded.limit(max_length)
+    whole, out = LineScore(), sys.stdout  # kept, because a bar takes the name over
     # On a terminal the lines themselves show how far it is.
     bar = nullcontext(lambda done, new: None) if out.isatty() else progress_bar("scoring", count_texts(input), "lines")
     with bar as advance:
-        for number, score in enumerate(score_texts(lm, read_texts(input, column), limit), start=1):
+        for number, score in enumerate(score_lines(loaded, read_texts(input, column), limit), start=1):
             whole += score
-            click.echo(_line({"line": number}, score, as_json), file=out)
+            click.echo(_line({"line": number}, score, kind, as_json), file=out)
             advance(number, number)
-    if not whole.tokens:
+    if not whole.score.tokens:
         raise HeedfulError("there is no text to score", where=input, remedy="give lines with words in them")
-    click.echo(_line({"whole": True}, whole, as_json), file=out)
+    click.echo(_line({"whole": True}, whole, kind, as_json), file=out)
     _warn(whole, limit)
 
 
-def _line(name: dict[str, Any], score: Score, as_json: bool) -> str:
+def _line(name: dict[str, Any], line: LineScore, kind: str, as_json: bool) -> str:
     import json
 
     from heedful.json_files import finite
 
+    score, own = line.score, {"words": line.words, "marks": line.marks, "kind": kind}
+    if kind == "left-to-right":
+        own["word_perplexity"] = line.per_word
     if as_json:
         counts = {k: v for k, v in vars(score).items() if k != "loss_sum"}
-        return json.dumps(finite({**name, "perplexity": score.perplexity, "loss": score.loss, **counts}))
+        return json.dumps(finite({**name, "perplexity": score.perplexity, "loss": score.loss, **counts, **own}))
     title = f"line {name['line']}" if "line" in name else f"whole ({score.texts - score.empty:,} lines)"
     if not score.tokens:
         return f"{title:<24} {'empty':>14}   0 tokens"
-    return f"{title:<24} {score.perplexity:14,.3f}   {score.tokens:,} tokens"
+    per_word = f"   {line.per_word:,.3f} a word" if kind == "left-to-right" else "   pseudo"
+    return f"{title:<24} {score.perplexity:14,.3f}   {score.tokens:,} tokens{per_word}"
 
 
-def _warn(whole: Score, limit: int) -> None:
+def _warn(line: LineScore, limit: int) -> None:
+    whole = line.score
+    if line.marks:
+        click.echo(f"note: {line.marks:,} of the {line.words:,} words are <unk> in the text itself", err=True)
     if whole.empty:
         click.echo(f"{whole.empty:,} lines are empty and count for nothing in the whole", err=True)
     if whole.truncated:

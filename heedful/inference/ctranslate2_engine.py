@@ -42,7 +42,7 @@ class Ctranslate2Engine:
     def __call__(
         self, sources: Sequence[Sequence[int]], longest: Sequence[int], how: Beam | Sampling, rng: torch.Generator
     ) -> list[list[Hypothesis]]:
-        """The best hypotheses of a beam; `longest` counts for the longest source of the batch."""
+        """The best hypotheses of a beam, each cut at its own `longest`: CTranslate2 knows one limit for all."""
         if isinstance(how, Sampling):
             raise HeedfulError("samples are drawn by heedful's own engine", remedy="use heedful as the `engine`")
         results = self._translator.translate_batch(
@@ -57,11 +57,12 @@ class Ctranslate2Engine:
             return_end_token=True,
         )
         return [
-            [self._hypothesis(*one, how) for one in zip(result.hypotheses, result.scores, strict=True)]
-            for result in results
+            [self._hypothesis(*one, how, most) for one in zip(result.hypotheses, result.scores, strict=True)]
+            for result, most in zip(results, longest, strict=True)
         ]
 
-    def _hypothesis(self, pieces: Sequence[str], score: float, how: Beam) -> Hypothesis:
+    def _hypothesis(self, pieces: Sequence[str], score: float, how: Beam, most: int) -> Hypothesis:
+        pieces = pieces[:most]
         finished = bool(pieces) and pieces[-1] == self._end
         ids = tuple(self._target[piece] for piece in (pieces[:-1] if finished else pieces))
         # Greedy search gives the log-probability itself, and so does a beam without penalty.

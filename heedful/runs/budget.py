@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from torch import nn
 
@@ -25,6 +25,10 @@ class Budget:
     steps: float = 0.0
     tokens: float = 0.0
     epochs: float = 0.0
+
+    def without(self, seconds: float) -> Budget:
+        """What is left of it after so long, but never nothing."""
+        return replace(self, seconds=max(self.seconds - seconds, 1.0)) if self.seconds else self
 
 
 def parse_budget(text: str) -> Budget:

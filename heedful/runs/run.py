@@ -41,6 +41,14 @@ S = TypeVar("S", PretrainingSettings, FinetuningSettings, TranslationSettings)
 OnEvent = Callable[[Event], None]
 
 
+class StoppedBefore(Exception):
+    """A signal came before training began; what was computed until then is kept."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__(str(outcome))
+        self.outcome = outcome
+
+
 class Plan(Protocol):
     """Everything that decides what comes out of a run, worked out: a dataclass that goes into config.toml."""
 
@@ -60,6 +68,7 @@ class Ready:
     save: Callable[[Path], None]  # write the finished model to this folder
     judge: Judge[Any] | None = None
     rate_scale: RateScale | None = None
+    spent: float = 0.0  # seconds that its start took, such as those of word vectors
 
 
 @dataclass(frozen=True)
@@ -134,7 +143,11 @@ def carry_out(prepare: Callable[[S, Stage], Ready], settings: S, stage: Stage) -
     stage.folder.settings = storable(settings)
     with denormals_as_zero(), _listening(stage) as stage:
         _warn_if_busy(stage)
-        ready = prepare(_with_precision(settings, stage), stage)
+        try:
+            ready = prepare(_with_precision(settings, stage), stage)
+        except StoppedBefore as stopped:
+            stage.note(str(stopped))
+            return Run(stage.folder.path, stopped.outcome, {})
         judge, training, folder = ready.judge, ready.plan.training, stage.folder
         hooks = Hooks(
             evaluate=judge.evaluate if judge else None,
@@ -144,6 +157,8 @@ def carry_out(prepare: Callable[[S, Stage], Ready], settings: S, stage: Stage) -
             rate_scale=ready.rate_scale,
         )
         trainer = Trainer(ready.model, ready.objective, ready.source, training, folder, hooks, ready.plan)
+        if not folder.timing.exists():
+            trainer.clock.add("start", ready.spent)
         outcome = trainer.run(stage.resume, stage.signals)
     scores: Mapping[str, float] = judge.kept.scores if judge and judge.kept else {}
     if first_process():

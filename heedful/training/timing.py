@@ -9,7 +9,7 @@ from pathlib import Path
 from heedful.atomic import atomic_path
 from heedful.json_files import read_json, write_json
 
-PARTS = ("tokenise", "wait", "forward", "backward", "optimiser", "evaluation", "checkpoint", "other")
+PARTS = ("tokenise", "start", "wait", "forward", "backward", "optimiser", "evaluation", "checkpoint", "other")
 
 
 class Clock:

@@ -79,13 +79,13 @@ class Trainer:
         self.record, self.device = record or config, device
         self.clock = Clock()
 
-    def run(self, resume: bool = False, signals: StopSignals | None = None) -> Outcome:
+    def run(self, resume: bool = False, signals: StopSignals | None = None, alone: World | None = None) -> Outcome:
         """Train to the end, or until one of `signals`; `resume` goes on with the run in the folder if there is one.
 
-        Where nobody listens to signals, Ctrl-C ends a run with a checkpoint and comes back as KeyboardInterrupt.
+        Where nobody listens to signals, Ctrl-C leaves a checkpoint; `alone`: by this process only.
         """
         with (
-            joined(self.config.timeout_minutes, self.device) as world,
+            nullcontext(alone) if alone else joined(self.config.timeout_minutes, self.device) as world,
             signals or nullcontext(),
             Prefetch(self.source, world, self.config.steps) as prefetch,
             told_plainly(self.folder.path),

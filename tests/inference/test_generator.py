@@ -99,13 +99,13 @@ def test_a_wide_beam_finds_likelier_texts(models: dict[str, Embedder], model: st
 @pytest.mark.parametrize("model", FAMILIES)
 def test_a_text_ends_before_a_stop_string(models: dict[str, Embedder], model: str) -> None:
     whole = models[model].generate("the", sample=True, seed=3, max_tokens=20)
-    stop = re.findall(r"[!-~]{2}", whole[4:])[0]
+    stop = re.findall(r"[!-~]", whole[2:])[0]
     options = {"sample": True, "seed": 3, "max_tokens": 20, "stop": (stop, "never said")}
     cut = models[model].generate("the", **options)
     assert cut == whole[: whole.index(stop)]
     assert "".join(models[model].write("the", **options)) == cut
     (found,) = models[model].generator.generate(["the"], writing_of(**options))[0]
-    assert found.reason == "stop" and found.tokens < 20
+    assert found.reason == "stop" and found.tokens <= 20
 
 
 def test_a_full_model_stops_or_slides_and_says_so(folder: Path, models: dict[str, Embedder]) -> None:

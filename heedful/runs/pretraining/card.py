@@ -35,7 +35,7 @@ def write_card(
     lines = [
         f"# {name}, pretrained with heedful",
         "",
-        f"{shape.described}, {shape.vocab_size} pieces; started from {plan.start or 'random weights'}.",
+        f"{shape.described}, {shape.vocab_size} pieces; started from {plan.start or f'{plan.init} weights'}.",
         "",
         "## Training",
         "",

@@ -45,6 +45,7 @@ class Plan:
     training: TrainingConfig
     model: EncoderConfig
     start: str | None = None  # the model folder to go on from
+    init: str = "random"  # what a model without such a folder starts from
     duplicates: int = 0  # train on the examples written ahead, each text masked so often; 0 makes them on the fly
     evaluated_examples: int = 512
 
@@ -83,6 +84,7 @@ def plan_of(
         recipe=recipe_of(settings, objective),
         training=training_of(settings, sum(steps)),
         model=model,
+        init=settings.init,
         start=None if settings.start is None else str(settings.start),
         duplicates=settings.duplicates,
     )

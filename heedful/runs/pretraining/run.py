@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, Literal
 
 from torch import nn
 
 from heedful.checkpoints.families import family_named
+from heedful.checkpoints.family import Family
 from heedful.checkpoints.folder import read_folder
 from heedful.checkpoints.grown import grown_config, load_grown
 from heedful.data.corpus.corpus import Corpus
 from heedful.data.corpus.phases import Phase, PretrainingSource
 from heedful.errors import HeedfulError
 from heedful.models.encoder import EncoderConfig, check_room
+from heedful.models.informed_start import inform
 from heedful.runs.budget import parse_budget
 from heedful.runs.overrides import overridden
 from heedful.runs.pretraining.card import write_card
@@ -31,6 +34,7 @@ from heedful.runs.pretraining.plan import (
     with_defaults,
 )
 from heedful.runs.pretraining.settings import PretrainingSettings
+from heedful.runs.pretraining.skip_gram_start import counted
 from heedful.runs.run import Ready, Run, Stage, carry_out
 from heedful.runs.settings import Place
 from heedful.tasks.objectives import objective_of
@@ -54,8 +58,11 @@ def prepare(settings: PretrainingSettings, stage: Stage) -> Ready:
     recipe_of(replace(settings, model=family.model_type), objective)
     objective.check(corpus)
     config = _model_config(settings, corpus, objective)
-    model = fresh_model(settings, config, corpus, stage)
-    plan = plan_of(settings, objective, config, _steps(settings, corpus, model, objective, stage))
+    settings = replace(settings, init=_init(settings, family))
+    # What cannot be trained on is told before the minutes that a start may take.
+    batches_of(objective, corpus, recipe_of(settings, objective), settings.duplicates, stretches(settings)[0].length)
+    model, spent = fresh_model(settings, config, corpus, stage)
+    plan = plan_of(settings, objective, config, _steps(settings, corpus, model, objective, stage, spent))
     held_out = HeldOut(plan, corpus, objective, stage.note) if corpus.held_out.documents else None
     return Ready(
         plan=plan,
@@ -64,22 +71,37 @@ def prepare(settings: PretrainingSettings, stage: Stage) -> Ready:
         source=plan.source(corpus, objective),
         save=lambda folder: _save(model, folder, plan, corpus, objective, held_out),
         judge=held_out,
+        spent=spent,
     )
 
 
-def fresh_model(settings: PretrainingSettings, config: EncoderConfig, corpus: Corpus, stage: Stage) -> nn.Module:
-    """The model as training finds it: random weights, or those of a folder, grown by the words the corpus has more."""
+def _init(settings: PretrainingSettings, family: Family[Any]) -> Literal["informed", "random"]:
+    """What the model starts from where it is not a folder; not every family has something that can be counted."""
+    return settings.init if settings.start is None and family.informed is not None else "random"
+
+
+def fresh_model(
+    settings: PretrainingSettings, config: EncoderConfig, corpus: Corpus, stage: Stage
+) -> tuple[nn.Module, float]:
+    """The model as training finds it, and the seconds that went into it.
+
+    Random weights, perhaps informed by the text, or those of a folder, grown by the words the corpus has more.
+    """
     if settings.start is None:
         family = family_named(config.model_type)
         model = family.pretraining_model(config)
         family.initialise(model, config, settings.seed)
-        return model
+        if settings.init == "random" or family.informed is None:
+            return model, 0.0
+        start = counted(corpus, model.get_parameter(family.informed.token).shape[1], settings.seed, stage)
+        inform(model, family.informed, start.counts, start.vectors)
+        return model, start.seconds
     folder = read_folder(settings.start)
     shape = replace(config, vocab_size=folder.model_config.vocab_size)  # as planned, dropout and all, but not grown
     more = corpus.tokenizer.vocab_size - folder.tokenizer.vocab_size if folder.tokenizer else 0
     if more:
         stage.note(f"{more:,} words are new: each starts as the mean of the pieces it was spelled with")
-    return load_grown(replace(folder, model_config=shape), corpus.tokenizer, settings.seed)
+    return load_grown(replace(folder, model_config=shape), corpus.tokenizer, settings.seed), 0.0
 
 
 def _model_config(settings: PretrainingSettings, corpus: Corpus, objective: PretrainingObjective) -> EncoderConfig:
@@ -108,7 +130,12 @@ def _config_of_start(settings: PretrainingSettings, start: Place, corpus: Corpus
 
 
 def _steps(
-    settings: PretrainingSettings, corpus: Corpus, model: nn.Module, objective: PretrainingObjective, stage: Stage
+    settings: PretrainingSettings,
+    corpus: Corpus,
+    model: nn.Module,
+    objective: PretrainingObjective,
+    stage: Stage,
+    spent: float = 0.0,
 ) -> Sequence[int]:
     """The steps of each phase; a run that is resumed keeps the ones it was started with."""
     phases, stored = stretches(settings), stage.folder.stored_as(Plan)
@@ -122,7 +149,7 @@ def _steps(
 
     tokens = [phase.length * phase.batch_size for phase in phases]
     size = objective.size(corpus, recipe_of(settings, objective))
-    steps = steps_of(parse_budget(settings.budget), shares, tokens, measured, size)
+    steps = steps_of(parse_budget(settings.budget).without(spent), shares, tokens, measured, size)
     listed = zip(steps, phases, strict=True)
     stage.note(", then ".join(f"{s:,} steps of {p.batch_size} examples of up to {p.length} tokens" for s, p in listed))
     return steps

@@ -25,6 +25,11 @@ class PretrainingSettings:
         place="folder",
         flags=("--from",),
     )
+    init: Literal["informed", "random"] = told(
+        "informed",
+        "informed: word frequencies, word vectors and heads that look at neighbours, counted in `corpus`.",
+        flags=("--start",),
+    )
     budget: str = told("30m", "30m, 2h, 20000steps, 50Mtokens or 3epochs.")
     phases: str = told("128:100%", "Lengths and their shares of the steps.")
     batch_size: int = told(32, "At the first length.", least=1)

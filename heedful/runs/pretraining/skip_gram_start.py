@@ -1,0 +1,101 @@
+"""The skip-gram minute before an informed start: word2vec over the corpus's own pieces, a run inside the run.
+
+It has a folder of its own, `start/`, with journal and checkpoints, so that a run can be stopped and gone on with in the
+middle of it, and leaves its vectors there as a model. One process computes it, whatever the number of processes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from heedful.checkpoints.encoder_folder import load_encoder
+from heedful.checkpoints.folder import read_folder
+from heedful.data.corpus.corpus import Corpus
+from heedful.data.corpus.phases import Phase, PretrainingSource
+from heedful.data.corpus.running_words import Word2VecRecipe, running_words
+from heedful.json_files import read_json
+from heedful.models.word2vec import Word2VecConfig, Word2VecForPretraining, initialise
+from heedful.runs.run import Stage, StoppedBefore
+from heedful.tasks.objectives import WORD2VEC
+from heedful.training.distributed import World, joined
+from heedful.training.events import Outcome
+from heedful.training.run_folder import RunFolder
+from heedful.training.trainer import Hooks, Trainer
+from heedful.training.training_config import TrainingConfig
+
+EPOCHS, WINDOW = 2, 4
+LEAST_TEXT = 20  # tokens a piece; with fewer, vectors would say little
+FOLDER = "start"
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What an informed start is made of."""
+
+    counts: Tensor  # (V,) how often each piece occurs; 0 for the rare and the special ones
+    vectors: Tensor | None  # (V, D), None where there is too little text
+    seconds: float  # that it took
+
+
+@dataclass(frozen=True)
+class StartPlan:
+    """What decides the vectors, for the config.toml of their run."""
+
+    corpus: str
+    recipe: Word2VecRecipe
+    training: TrainingConfig
+    model: Word2VecConfig
+
+
+def counted(corpus: Corpus, width: int, seed: int, stage: Stage) -> Counted:
+    """Count the pieces of a corpus and train their vectors, or go on with it."""
+    recipe = Word2VecRecipe(max_length=1000, seed=seed, unit="piece", window=WINDOW)
+    text = running_words(corpus, recipe)
+    counts = torch.from_numpy(text.counts.astype(np.int64))
+    if text.size < LEAST_TEXT * len(counts):
+        few = f"{text.size:,} tokens for {len(counts):,} pieces"
+        stage.note(f"the text is too small for word vectors ({few}): the embeddings start at random")
+        return Counted(counts, None, 0.0)
+    folder = RunFolder(stage.folder.path / FOLDER)
+    with joined() as world:
+        told = world.first(lambda: _trained(corpus, recipe, Word2VecConfig(len(counts), width), folder, stage))
+    if told["signal"] is not None:
+        raise StoppedBefore(Outcome(told["step"], told["steps"], None, None, None, 0, 1, signal=told["signal"]))
+    vectors = load_encoder(read_folder(folder.model)).token_matrix.detach()
+    return Counted(counts, vectors, float(read_json(folder.timing)["wall"]))
+
+
+def _trained(
+    corpus: Corpus, recipe: Word2VecRecipe, config: Word2VecConfig, folder: RunFolder, stage: Stage
+) -> dict[str, int | None]:
+    """Train the vectors unless they are there; gives how far it came, as JSON can say it."""
+    batches = WORD2VEC.batches(corpus, recipe)
+    size = WORD2VEC.defaults(corpus)["batch_size"]
+    steps = max(1, round(EPOCHS * len(batches.text) / size))
+    training = TrainingConfig(
+        steps=steps,
+        learning_rate=0.025,
+        warmup=0.0,
+        seed=recipe.seed,
+        checkpoint_every=max(1, steps // 10),
+        keep_last=1,
+    )
+    plan = StartPlan(str(corpus.folder), recipe, training, config)
+    if not folder.model.exists():
+        stage.note(f"skip-gram over the corpus's own pieces, for the start: {steps:,} steps")
+    model = Word2VecForPretraining(config)
+    initialise(model, config, recipe.seed)
+    hooks = Hooks(on_event=stage.on_event, save_model=lambda path: _save(model, path, corpus, recipe))
+    source, objective = PretrainingSource([Phase(batches, steps, size)]), WORD2VEC.in_run(model, size)
+    trainer = Trainer(model, objective, source, training, folder, hooks, plan)
+    outcome = trainer.run(True, stage.signals, World())
+    return {"step": outcome.step, "steps": outcome.steps, "signal": outcome.signal}
+
+
+def _save(model: Word2VecForPretraining, path: Path, corpus: Corpus, recipe: Word2VecRecipe) -> None:
+    WORD2VEC.save(model, path, corpus, recipe)

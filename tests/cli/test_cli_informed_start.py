@@ -1,0 +1,114 @@
+"""`heedful pretrain` from an informed start: stopped in the middle of it, gone on with, and with too little text."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+
+import pytest
+import torch
+from click.testing import CliRunner, Result
+from safetensors.torch import load_file
+
+from heedful.cli.main import cli
+from heedful.models.informed_start import log_frequencies
+from heedful.runs.pretraining import skip_gram_start
+from heedful.runs.pretraining.plan import Plan
+from heedful.training.run_folder import RunFolder
+
+RUN = ("--size", "tiny", "--phases", "32:100%", "--batch-size", 8, "--budget", "2steps", "--lr", 1e-9)
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(cli, [str(argument) for argument in arguments])
+
+
+def done(*arguments: object) -> Result:
+    result = run(*arguments)
+    assert result.exit_code == 0, result.output + str(result.exception)
+    return result
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("informed")
+    done("toy", folder / "world", "--size", "small")
+    text = folder / "world" / "documents.en.txt"
+    (folder / "few.txt").write_text(text.read_text(encoding="utf-8")[:20_000], encoding="utf-8")
+    done("tokenizer", "train", text, "-o", folder / "tokenizer", "--vocab-size", 400)
+    for name, file in (("corpus", text), ("few", folder / "few.txt")):
+        done("corpus", "build", file, "-o", folder / name, "--tokenizer", folder / "tokenizer")
+    done("pretrain", folder / "corpus", "-o", folder / "run", *RUN)
+    return folder
+
+
+def weights(run: Path) -> dict[str, torch.Tensor]:
+    return load_file(run / "model" / "model.safetensors")
+
+
+def test_a_run_starts_informed_and_says_so(world: Path) -> None:
+    plan = RunFolder(world / "run").stored_as(Plan)
+    assert plan is not None and plan.init == "informed"
+    found = weights(world / "run")
+    vectors = load_file(world / "run" / "start" / "model" / "model.safetensors")["encoder.embeddings.weight"]
+    seen = vectors.abs().sum(1) > 0
+    rows = found["bert.embeddings.word_embeddings.weight"]
+    cosines = torch.cosine_similarity(rows[seen], vectors[seen] - vectors[seen].mean(0))
+    assert float(cosines.min()) > 0.999 and 0.5 < float(seen.float().mean()) < 1
+    bias = found["cls.predictions.bias"]
+    assert float(bias[~seen].max()) == pytest.approx(float(log_frequencies(torch.zeros(1)) + bias.min()), abs=1e-4)
+    timing = json.loads((world / "run" / "timing.json").read_text())
+    assert timing["parts"]["start"] > 0
+    assert sum(timing["parts"].values()) == pytest.approx(timing["wall"], rel=0.05)
+
+
+def test_it_is_the_same_each_time_and_random_is_another(world: Path) -> None:
+    done("pretrain", world / "corpus", "-o", world / "same", *RUN)
+    first, second = weights(world / "run"), weights(world / "same")
+    assert all(torch.equal(first[name], second[name]) for name in first)
+    done("pretrain", world / "corpus", "-o", world / "random", *RUN, "--start", "random")
+    assert not (world / "random" / "start").exists()
+    assert float(weights(world / "random")["cls.predictions.bias"].abs().max()) < 1e-6
+
+
+def test_stopped_in_the_middle_of_the_vectors_it_goes_on_bit_for_bit(
+    world: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moves, update = [], skip_gram_start.WORD2VEC.in_run
+
+    def stopping(model: torch.nn.Module, lanes: int) -> object:
+        objective = update(model, lanes)
+        plain = objective.update
+
+        def counted(*arguments: object) -> object:
+            moves.append(1)
+            if len(moves) == 5:
+                signal.raise_signal(signal.SIGINT)
+            return plain(*arguments)
+
+        objective.update = counted  # type: ignore[method-assign, assignment]
+        return objective
+
+    monkeypatch.setattr(skip_gram_start.WORD2VEC, "in_run", stopping)
+    stopped = run("pretrain", world / "corpus", "-o", world / "stopped", *RUN)
+    assert stopped.exit_code == 130 and not (world / "stopped" / "model").exists()
+    assert len(moves) == 5
+    done("pretrain", world / "corpus", "-o", world / "stopped", *RUN, "--resume")
+    first, second = weights(world / "run"), weights(world / "stopped")
+    assert all(torch.equal(first[name], second[name]) for name in first)
+
+
+def test_too_little_text_leaves_the_embeddings_at_random_and_says_so(world: Path, tmp_path: Path) -> None:
+    told = done("pretrain", world / "few", "-o", tmp_path / "run", *RUN)
+    assert "too small for word vectors" in told.stderr and not (tmp_path / "run" / "start").exists()
+    assert float(weights(tmp_path / "run")["cls.predictions.bias"].abs().max()) > 1
+
+
+@pytest.mark.parametrize("family", ["gpt", "xlnet"])
+def test_other_families_start_informed_too(world: Path, tmp_path: Path, family: str) -> None:
+    done("pretrain", world / "corpus", "-o", tmp_path / "run", "--model", family, *RUN)
+    vectors = load_file(tmp_path / "run" / "start" / "model" / "model.safetensors")["encoder.embeddings.weight"]
+    names = {"gpt": "transformer.wte.weight", "xlnet": "transformer.word_embedding.weight"}
+    rows, seen = weights(tmp_path / "run")[names[family]][: len(vectors)], vectors.abs().sum(1) > 0
+    assert float(torch.cosine_similarity(rows[seen], vectors[seen] - vectors[seen].mean(0)).min()) > 0.999
