@@ -28,6 +28,7 @@ VERBS = (
     "finetune",
     "generate",
     "inspect",
+    "look",
     "nearest",
     "new",
     "predict",

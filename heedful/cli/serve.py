@@ -13,7 +13,7 @@ from heedful.serving.settings import ENVIRONMENT, ServeSettings
 @run_options(ServeSettings)
 def command(models: tuple[str, ...], **_: object) -> None:
     """Serve the verbs of one or several model folders on one port: embed, similarity, search, fill, score, classify,
-    regress, tag, answer, choose, translate, tokenize and attention, whatever each of them can do.
+    regress, tag, answer, choose, translate, generate, tokenize and attention, whatever each of them can do.
 
     A model has the name of its folder, or the one given with --name. `/` is a page to try everything, /docs lists the
     routes, /info the models. Requests of all clients are merged into batches.

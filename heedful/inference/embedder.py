@@ -230,8 +230,10 @@ class Embedder:
 
     def vectors_of(self, pieces: Sequence[Pieces], wanted: Features) -> list[Vectors]:
         """The vectors of texts in one batch; equally long ones should be neighbours."""
+        ends = self.tokenizer.frame.single.after.segments  # XLNet's summary token has a segment of its own
+        segments = [[0] * (len(p.ids) - len(ends)) + list(ends) for p in pieces] if any(ends) else None
         with torch.inference_mode():
-            flat = flat_batch([p.ids for p in pieces]).to(self.device)
+            flat = flat_batch([p.ids for p in pieces], segments).to(self.device)
             return features_of(self.encoder, flat, pieces, wanted, self.dense)
 
     def chunks(

@@ -19,6 +19,8 @@ from heedful.serving.openapi import docs_page, openapi
 from heedful.serving.reading import caller_of, check_key, parsed, read_body
 from heedful.serving.refusals import Refusal
 from heedful.serving.service import Answer, ClientGone, Service
+from heedful.serving.streaming import stream
+from heedful.serving.verbs.generate import Generate, GenerateAsked
 from heedful.serving.verbs.verb import Asked
 
 logger = logging.getLogger("heedful.serving")
@@ -68,6 +70,8 @@ class App:
         served = self.service.catalogue.model(request.path_params["name"])
         verb = served.verb(request.path_params["verb"])
         asked: Asked = parsed(verb.asked, await read_body(request, self.service.settings.max_body))
+        if isinstance(verb, Generate) and isinstance(asked, GenerateAsked) and asked.stream:
+            return stream(self.service, verb, asked, caller_of(request))
         answer = await self.service.answer(served, verb, asked, caller_of(request), fragment)
         return as_json({"model": served.name, "verb": request.path_params["verb"], **told(answer, asked)})
 

@@ -19,6 +19,7 @@ from heedful.inference.translator import Translator
 from heedful.serving.refusals import Refusal
 from heedful.serving.settings import ServeSettings
 from heedful.serving.verbs.embed import Embed, Lines, Search, Similarity
+from heedful.serving.verbs.generate import Generate
 from heedful.serving.verbs.guess import Fill, MaskedScore
 from heedful.serving.verbs.look import Attention, Tokenize
 from heedful.serving.verbs.predict import Predict
@@ -122,6 +123,9 @@ def _served_encoder(name: str, model: Embedder, lines: str | None) -> Served:
     lm = _if_there(lambda: model.masked_lm)
     if lm is not None:
         verbs += [Fill(lm), MaskedScore(lm, model.limit(None))]
+    generator = _if_there(lambda: model.generator)
+    if generator is not None:
+        verbs.append(Generate(generator))
     if lines is not None:
         verbs.append(Search(model, read_lines(model, lines)))
     by_name = {verb.name: verb for verb in verbs}

@@ -100,7 +100,8 @@ def _operation(name: str, summary: str, verb: Verb[Any]) -> dict[str, Any]:
 
 def _responses(answer: dict[str, Any], refusals: list[int]) -> dict[str, Any]:
     error = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
-    found = {"200": {"description": "The answer.", "content": {"application/json": {"schema": answer}}}}
+    events = {"text/event-stream": {"schema": {"type": "string"}}}  # of `generate` with `stream`
+    found = {"200": {"description": "The answer.", "content": {"application/json": {"schema": answer}, **events}}}
     return {**found, **{str(status): {"description": REFUSALS[status], "content": error} for status in refusals}}
 
 

@@ -50,7 +50,6 @@ class PermutationObjective(PretrainingObjective):
     name = "permutation"
     recipe = PermutationRecipe
     settings: ClassVar[Mapping[str, str]] = {"predict_one_in": "predict_one_in"}
-    use = '    heedful embed FOLDER lines.txt -o vectors.npy\n    heedful generate FOLDER "how a text begins"'
 
     def check(self, corpus: Corpus) -> None:
         check_mask_tokens(corpus.tokenizer, corpus.folder)

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import numpy as np
 import pytest
 import torch
 
+import heedful
+from heedful.checkpoints.encoder_folder import save_model
 from heedful.data.batching import flat_batch
 from heedful.errors import HeedfulError
 from heedful.models.xlnet import XlnetConfig, XlnetForPretraining, initialise, sized
+from heedful.text.tokenizer import Tokenizer
+from heedful.text.xlnet_pipeline import framed_at_the_end
 
 
 @pytest.fixture
@@ -50,3 +57,24 @@ def test_sizes_and_refusals() -> None:
     for wrong in ({"n_head": 5}, {"d_head": 3}, {"ff_activation": "relu"}):
         with pytest.raises(HeedfulError, match=next(iter(wrong))):
             XlnetConfig(**wrong)  # type: ignore[arg-type]
+
+
+def test_a_text_is_embedded_by_its_last_token_which_is_a_segment_of_its_own(
+    tiny_tokenizer: Tokenizer, tmp_path: Path
+) -> None:
+    config = sized("nano", tiny_tokenizer.vocab_size)
+    encoder = XlnetForPretraining(config).encoder
+    initialise(encoder, config, seed=0)
+    with torch.no_grad():
+        for layer in encoder.layers:
+            layer.attention.seg_embed.normal_(0.0, 20.0, generator=torch.Generator().manual_seed(0))
+    save_model(encoder, tmp_path / "m", framed_at_the_end(tiny_tokenizer))
+    loaded = heedful.load(tmp_path / "m")
+    one = loaded.tokenizer.encode("the cat sees")
+    assert one.type_ids == [0, 0, 0, 0, 2]
+    with torch.no_grad():
+        expected = encoder.eval()(flat_batch([one.ids], [one.type_ids])).last[-1]
+        plain = encoder(flat_batch([one.ids])).last[-1]
+    (found,) = loaded.embed(["the cat sees"])
+    np.testing.assert_allclose(found, expected.numpy(), atol=1e-5)
+    assert np.abs(found - plain.numpy()).max() > 1e-4

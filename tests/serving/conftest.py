@@ -16,6 +16,7 @@ import httpx2
 import pytest
 import torch
 
+from heedful.checkpoints.encoder_folder import save_model
 from heedful.checkpoints.folder import read_folder
 from heedful.checkpoints.task_folder import load_for_task, save_for_task
 from heedful.config import to_mapping
@@ -27,6 +28,7 @@ from heedful.tasks.classify import Classify
 from heedful.tasks.regress import Regress
 from heedful.tasks.tag import Tag
 from heedful.tasks.task import Task
+from tests.gpt_folder import byte_level_tokenizer, random_gpt
 
 PATIENCE = 60.0
 LINES = ["the cat sees the dog", "我爱北京", "love", "", "unaffordable"]
@@ -95,6 +97,16 @@ def task_folders(tiny_folder: Path, tmp_path_factory: pytest.TempPathFactory) ->
         path = folders / task.name
         save_for_task(model, path, folder.tokenizer, task=settings, architecture=task.architecture, labels=labels)
     return {task.name: folders / task.name for task in TASKS}
+
+
+@pytest.fixture(scope="session")
+def gpt_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A random GPT."""
+    path, tokenizer = tmp_path_factory.mktemp("served") / "gpt", byte_level_tokenizer()
+    end = tokenizer.id_of("<|endoftext|>")
+    gpt = random_gpt(tokenizer.vocab_size, n_embd=32, n_layer=2, n_head=4, n_positions=64)
+    save_model(gpt, path, tokenizer, foreign={"bos_token_id": end, "eos_token_id": end})
+    return path
 
 
 @pytest.fixture(scope="session")

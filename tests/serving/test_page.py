@@ -141,6 +141,24 @@ def test_by_keyboard_alone(live: Any, browser: Browser) -> None:
     seen.context.close()
 
 
+@pytest.mark.parametrize("temperature", ["0", "0.8"])
+def test_a_text_appears_as_it_is_written(start: Any, browser: Browser, gpt_folder: Path, temperature: str) -> None:
+    with start((str(gpt_folder),)) as writer:
+        seen = Seen(browser, writer.url, "en", 1200)
+        seen.page.click("#verb-generate")
+        seen.page.fill("#field-prompt", "The cat")
+        seen.page.fill("#field-max_tokens", "12")
+        seen.page.fill("#field-temperature", temperature)
+        seen.page.click("#run")
+        seen.page.wait_for_selector(".clocks, .problem")
+        how = {} if temperature == "0" else {"sample": True, "temperature": 0.8}
+        (expected,) = writer.ask("gpt", "generate", inputs=["The cat"], max_tokens=12, **how)["results"]
+        assert seen.page.text_content(".marked") == "The cat" + expected["texts"][0]["text"]
+        seen.picture(f"generate-{temperature}")
+        assert seen.wrong == []
+        seen.context.close()
+
+
 def test_a_key_is_asked_for(start: Any, browser: Browser, tiny_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEEDFUL_SERVE_API_KEY", "sesame")
     with start((str(tiny_folder),)) as closed:

@@ -33,6 +33,7 @@ const VERBS = {
   answer: { fields: ["question", "context"], inputs: (v) => [{ question: v.question, context: v.context }], show: showAnswer },
   choose: { fields: ["text", "choices"], inputs: (v) => [{ context: v.text, choices: lines(v.choices) }], show: showChoice },
   translate: { fields: ["source", "beam", "n_best"], inputs: (v) => [v.source], options: (v) => ({ beam: v.beam, n_best: v.n_best, alignments: true }), show: showTranslation },
+  generate: { fields: ["prompt", "max_tokens", "temperature"], inputs: (v) => [v.prompt], options: (v) => ({ max_tokens: v.max_tokens, ...(v.temperature > 0 ? { sample: true, temperature: v.temperature } : {}) }), streams: true },
   embed: { fields: ["texts", "pooling"], inputs: (v) => lines(v.texts), options: (v) => (v.pooling ? { pooling: v.pooling } : {}), show: showVectors, all: true },
   similarity: { fields: ["texts"], inputs: (v) => lines(v.texts), show: showSimilarity, all: true },
   search: { fields: ["query", "top"], inputs: (v) => [v.query], options: (v) => ({ top: v.top }), show: showLines },
@@ -40,8 +41,8 @@ const VERBS = {
   attention: { fields: ["text", "pair"], inputs: (v) => [both(v)], show: showAttention },
 };
 const PAIR_SCORE = { fields: ["source", "translation"], inputs: (v) => [[v.source, v.translation]], show: (r) => el("p", { class: "big" }, `${w("score")} ${r.log_probability.toFixed(3)}`) };
-const LONG = ["text", "mask", "texts", "context", "choices", "source", "translation"];
-const NUMBERS = { top: [5, 1, 100], beam: [5, 1, 16], n_best: [2, 1, 16] };
+const LONG = ["prompt", "text", "mask", "texts", "context", "choices", "source", "translation"];
+const NUMBERS = { top: [5, 1, 100], beam: [5, 1, 16], n_best: [2, 1, 16], max_tokens: [100, 1, 4096], temperature: [0.8, 0, 10, "any"] };
 const POOLINGS = ["", "cls", "mean", "max", "mean-max", "last"];
 const COLOURS = 6;
 
@@ -52,8 +53,8 @@ function field(name) {
   const start = STARTS[state.language][name] ?? "", id = `field-${name}`;
   let control;
   if (name in NUMBERS) {
-    const [value, min, max] = NUMBERS[name];
-    control = el("input", { id, name, type: "number", value, min, max, required: true });
+    const [value, min, max, step] = NUMBERS[name];
+    control = el("input", { id, name, type: "number", value, min, max, step, required: true });
   } else if (name === "pooling") {
     control = el("select", { id, name }, ...POOLINGS.map((one) => el("option", { value: one }, one || w("own"))));
   } else if (LONG.includes(name)) {
@@ -124,7 +125,8 @@ async function run(event) {
   button.disabled = true;
   button.textContent = w("running");
   try {
-    const response = await send(`/v1/models/${encodeURIComponent(model().name)}/${state.verb}`, { method: "POST", body: JSON.stringify({ ...body(), timing: true }) });
+    const response = await send(`/v1/models/${encodeURIComponent(model().name)}/${state.verb}`, { method: "POST", body: JSON.stringify({ ...body(), timing: true, ...(plan().streams ? { stream: true } : {}) }) });
+    if (plan().streams && response.ok) return await showStream(response, answer, started);
     const told = await response.json();
     if (told.error) answer.replaceChildren(problem(told.error));
     else answer.replaceChildren(...shown(told), clocks(told.timing, performance.now() - started));
@@ -150,6 +152,25 @@ function clocks(timing, total) {
   const text = w("clocks").replace("{queue}", timing.queue_ms.toFixed(1)).replace("{tokenize}", timing.tokenize_ms.toFixed(1))
     .replace("{compute}", timing.compute_ms.toFixed(1)).replace("{total}", total.toFixed(1));
   return el("p", { class: "clocks soft" }, text);
+}
+
+// A text as it is written: server-sent events, read from the body of the answer.
+async function showStream(response, answer, started) {
+  const text = el("p", { class: "marked" }, el("span", { class: "soft" }, values().prompt)), reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  answer.replaceChildren(text);
+  let waiting = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) break;
+    const events = (waiting + value).split("\n\n");
+    waiting = events.pop();
+    for (const event of events) {
+      const told = JSON.parse(event.slice(event.indexOf("data: ") + 6));
+      if (told.text) text.append(told.text);
+      else if (told.error) answer.append(problem(told.error));
+      else answer.append(clocks({ queue_ms: 0, tokenize_ms: 0, compute_ms: told.compute_ms }, performance.now() - started));
+    }
+  }
 }
 
 function bars(shares) {
@@ -206,10 +227,12 @@ function showTranslation(r) {
   return el("div", {}, el("ol", { class: "best" }, ...r.translations.map(one)), r.alignment ? matrix(r.alignment.target, r.alignment.source, r.alignment.weights) : null);
 }
 
+// Weights are shaded in proportion to the greatest one, which may be small where a head looks everywhere.
 function matrix(rows, columns, weights, digits = 3) {
+  const most = digits === 2 ? 1 : Math.max(...weights.flat()) || 1;
   const cell = (value, i, j) => {
     const made = el("td", { title: `${rows[i]} → ${columns[j]}: ${value.toFixed(digits)}` }, el("span", {}, digits === 2 ? value.toFixed(2) : ""));
-    made.style.setProperty("--weight", Math.max(0, Math.min(1, value)).toFixed(3));
+    made.style.setProperty("--weight", Math.max(0, Math.min(1, value / most)).toFixed(3));
     return made;
   };
   const head = el("thead", {}, el("tr", {}, el("td"), ...columns.map((name) => el("th", { scope: "col" }, el("span", {}, name)))));
@@ -261,8 +284,8 @@ function showAttention(r) {
     return maps[0].map((row, i) => row.map((_, j) => maps.reduce((sum, map) => sum + map[i][j], 0) / maps.length));
   };
   const look = (from) => {
-    const row = weights()[from];
-    [...at.children].forEach((chip, i) => { chip.style.setProperty("--weight", row[i].toFixed(3)); chip.classList.toggle("from", i === from); });
+    const row = weights()[from], most = Math.max(...row) || 1;
+    [...at.children].forEach((chip, i) => { chip.style.setProperty("--weight", (row[i] / most).toFixed(3)); chip.classList.toggle("from", i === from); });
     const best = row.map((value, i) => [value, i]).sort((a, b) => b[0] - a[0]).slice(0, 3);
     told.textContent = `${r.tokens[from]} ${w("looks_at")} ${best.map(([value, i]) => `${r.tokens[i]} ${value.toFixed(2)}`).join(", ")}`;
   };
@@ -291,8 +314,9 @@ function snippets() {
     fill: `heedful fill MODEL ${shell(texts[0])}${texts[1] ? ` --pair ${shell(texts[1])}` : ""} --top ${options.top}`,
     score: model().kind === "translator" ? "heedful translate score MODEL pairs.tsv" : `printf '%s\\n' ${inputs.map(shell).join(" ")} | heedful score MODEL -`,
     translate: `echo ${shell(first)} | heedful translate run MODEL - --beam ${options.beam}`,
-    tokenize: `heedful tokenizer encode MODEL ${shell(texts[0])}`,
+    tokenize: `heedful tokenizer show MODEL ${shell(texts[0])}${texts[1] ? ` --pair ${shell(texts[1])}` : ""}`,
     answer: `heedful predict MODEL ${shell(first.question)} --context ${shell(first.context)}`,
+    generate: `heedful generate MODEL ${shell(texts[0])} --max-tokens ${options.max_tokens}${options.sample ? ` --sample --temperature ${options.temperature}` : ""}`,
     attention: `heedful look MODEL ${texts.map(shell).join(" ")} -o page.html`,
   };
   const predicted = texts.length ? `heedful predict MODEL ${shell(texts[0])}${texts[1] ? ` --pair ${shell(texts[1])}` : ""}` : "heedful predict MODEL inputs.jsonl";

@@ -1,0 +1,77 @@
+"""`heedful look`: what a model attends to, as one page."""
+
+from __future__ import annotations
+
+import click
+
+from heedful.cli.shared_options import force_option, overwrite_option
+
+
+@click.command()
+@click.argument("model", type=click.Path())
+@click.argument("texts", nargs=-1, required=True, metavar="TEXT [TEXT]")
+@click.option("-o", "--output", required=True, type=click.Path(dir_okay=False), help="The .html to write.")
+@force_option
+@overwrite_option
+@click.option("--device", help="cpu, cuda, cuda:1 …  [default: a GPU if there is one]")
+def command(model: str, texts: tuple[str, ...], output: str, force: bool, overwrite: bool, device: str | None) -> None:
+    """Draw what each token of TEXT looks at, in every layer and head, as a page that needs no network.
+
+    Two texts are read together, as a pair. Below them: the nearest neighbours of each token from layer to layer, with
+    the texts read apart, so that one can see the bank of a river leave the bank of money; and how alike the model's
+    positions are. Of a translation model, what each piece of the translation looks at in TEXT.
+
+    \b
+    Examples:
+      heedful look MODEL "The old miller sold his mill." -o page.html
+      heedful look MODEL "She sat on the bank of the river." "The bank lent him money." -o bank.html
+    """
+    from heedful.atomic import check_free
+    from heedful.inference.load import load
+    from heedful.inference.translator import Translator
+
+    check_free(output, overwrite)
+    loaded = load(model, device, force)
+    if isinstance(loaded, Translator):
+        _translation(loaded, texts, output, model)
+    else:
+        _encoder(loaded, texts, output, model)
+    click.echo(f"{output}: written; open it in a browser", err=True)
+
+
+def _encoder(loaded: object, texts: tuple[str, ...], output: str, name: str) -> None:
+    from heedful.inference.embedder import Embedder
+    from heedful.inference.look import attention_of, neighbours_of, position_cosines
+    from heedful.views.attention_page import AttentionPicture, Neighbours, write_attention_page
+
+    assert isinstance(loaded, Embedder)
+    maps, near = attention_of(loaded, texts), neighbours_of(loaded, texts)
+    picture = AttentionPicture("Self-attention", maps.tokens, maps.tokens, maps.weights)
+    neighbours = Neighbours(near.tokens, near.texts, near.nearest)
+    write_attention_page(output, _shown(name), [picture], neighbours, position_cosines(loaded))
+
+
+def _translation(loaded: object, texts: tuple[str, ...], output: str, name: str) -> None:
+    import numpy as np
+
+    from heedful.inference.translator import Translator
+    from heedful.models.transformer import Transformer
+    from heedful.views.attention_page import AttentionPicture, write_attention_page
+
+    assert isinstance(loaded, Translator)
+    said = list(texts[1:2]) or loaded.translate(texts[:1])
+    layers, heads = [-1], list[int | None]([None])
+    if isinstance(loaded.folder.model, Transformer):
+        config = loaded.folder.model.config
+        layers, heads = list(range(1, config.decoder_layers + 1)), list(range(config.heads))
+    found = [[loaded.alignments(texts[:1], said, layer, head)[0] for head in heads] for layer in layers]
+    weights = np.stack([np.stack([one.weights for one in row]) for row in found])
+    first = found[0][0]
+    picture = AttentionPicture("The translation looks at its source", first.target, first.source, weights)
+    write_attention_page(output, _shown(name), [picture])
+
+
+def _shown(name: str) -> str:
+    from pathlib import Path
+
+    return Path(name).resolve().name

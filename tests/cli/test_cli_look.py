@@ -1,0 +1,77 @@
+"""`heedful look` writes a page with the weights that Python gives."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import heedful
+from heedful.cli.main import cli
+from heedful.inference.embedder import Embedder
+from heedful.inference.look import neighbours_of, position_cosines
+
+
+def look(output: Path, *arguments: object) -> dict[str, Any]:
+    result = CliRunner().invoke(cli, ["look", *map(str, arguments), "-o", str(output)])
+    assert result.exit_code == 0, f"{result.output} {result.exception}"
+    found = re.search(r'id="data">(.*?)</script>', output.read_text(encoding="utf-8"), re.S)
+    assert found
+    data: dict[str, Any] = json.loads(found[1])
+    return data
+
+
+def weights(picture: dict[str, Any]) -> Any:
+    stored = np.frombuffer(base64.b64decode(picture["bytes"]), np.uint8) / 255
+    return stored.reshape(picture["layers"], picture["heads"], len(picture["rows"]), len(picture["columns"]))
+
+
+def test_one_text_and_two(tiny: Embedder, tiny_folder: Path, tmp_path: Path) -> None:
+    for texts in (["the cat sees"], ["the cat", "a dog"]):
+        data = look(tmp_path / f"{len(texts)}.html", tiny_folder, *texts)
+        (maps,) = tiny.attention([texts[0] if len(texts) == 1 else (texts[0], texts[1])])
+        assert data["pictures"][0]["rows"] == maps.tokens
+        np.testing.assert_allclose(weights(data["pictures"][0]), maps.weights, atol=1 / 255)
+        assert len(set(data["neighbours"]["texts"])) == len(texts)
+        assert len(data["neighbours"]["nearest"]) == tiny.encoder.layer_count + 1
+
+
+def test_neighbours_are_by_cosine_and_never_the_token_itself(tiny: Embedder) -> None:
+    found = neighbours_of(tiny, ["the cat", "the dog"])
+    states = np.concatenate(tiny.embed(["the cat", "the dog"], layers=[2], unit="token", normalize=True))
+    cosines = states @ states.T
+    for token, ranked in enumerate(found.nearest[2]):
+        assert token not in [other for other, _ in ranked]
+        for other, cosine in ranked:
+            assert cosine == pytest.approx(cosines[token, other], abs=1e-5)
+    # Before any context, the same word at the same place is the same.
+    assert found.nearest[0][1][0] == (5, pytest.approx(1.0, abs=1e-5))
+    table = position_cosines(tiny)
+    assert table is not None and table.shape == (128, 128)
+    np.testing.assert_allclose(np.diag(table), 1.0, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["transformer", "attention"])
+def test_a_translation_model(tiny_translators: dict[str, Path], tmp_path: Path, kind: str) -> None:
+    data = look(tmp_path / "t.html", tiny_translators[kind], "the cat", "我爱")
+    (picture,) = data["pictures"]
+    model: Any = heedful.load(tiny_translators[kind])
+    (expected,) = model.alignments(["the cat"], ["我爱"])
+    assert (picture["rows"], picture["columns"]) == (expected.target, expected.source)
+    np.testing.assert_allclose(weights(picture)[-1].mean(0), expected.weights, atol=2 / 255)
+
+
+def test_wrong_calls(tiny_folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "there.html").write_text("")
+    for arguments, said in (
+        (["a", "b", "c", "-o", tmp_path / "x.html"], "3 texts"),
+        (["a", "-o", tmp_path / "there.html"], "there.html"),
+    ):
+        result = CliRunner().invoke(cli, ["look", str(tiny_folder), *map(str, arguments)])
+        assert result.exit_code != 0 and said in f"{result.exception} {result.output}"

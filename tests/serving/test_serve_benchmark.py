@@ -1,0 +1,48 @@
+"""The benchmark of the server reads what wrk says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+SAID = """
+  Thread Stats   Avg      Stdev     Max   +/- Stdev
+    Latency   168.17ms   20.01ms 250.10ms   90.00%
+  Latency Distribution
+     50%  167.00ms
+     75%  180.00ms
+     90%  190.00ms
+     99%    1.25s
+  3804 requests in 10.00s, 31.25MB read
+  Non-2xx or 3xx responses: 12
+Requests/sec:    380.31
+Transfer/sec:      3.12MB
+"""
+
+
+def test_what_wrk_says(script: Any) -> None:
+    found = script("serve").parsed(SAID)
+    assert found == {"requests_per_second": 380.31, "p50_ms": 167.0, "p99_ms": pytest.approx(1250.0), "errors": 12.0}
+
+
+def test_ours_is_there_with_merging_and_without(script: Any) -> None:
+    merged, alone, peer = script("serve").contenders("MODEL", ["peer=python peer.py MODEL PORT --merge"])
+    assert alone.command[-2:] == ["--batch-tokens", "1"] and merged.url.endswith("/v1/models/m/embed")
+    assert peer.command == ["python", "peer.py", "MODEL", str(peer.port), "--merge"] and peer.field == "texts"
+
+
+def test_stress_in_short(script: Any, live: Any) -> None:
+    stress = script("serve_stress")
+    assert stress.aborted(live.url, "tiny", connections=20)["next_answer"] == [1, 32]
+    found = stress.overload(live.url, "tiny", seconds=1.0, clients=4)
+    assert found["wrong_answers"] == 0 and found["bears_per_second"] > 0
+    found = stress.soak(live.url, "tiny", seconds=2.0, clients=4)
+    assert found["wrong_answers"] == 0 and found["last"]["answered"] > 0
+
+
+def test_slow_connections_in_short(script: Any, start: Any, tiny_folder: Any) -> None:
+    with start((str(tiny_folder),), header_timeout=0.5, body_timeout=0.5) as live:
+        found = script("serve_stress").slow(live.url, "tiny", seconds=2.0, connections=6)
+    assert found["during"]["wrong_answers"] == 0 and found["during"]["answered"] > 0
+    assert found["closed"] >= 6
