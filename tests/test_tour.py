@@ -16,7 +16,9 @@ def test_the_commands_of_the_tour_run(tmp_path: Path) -> None:
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
     shell = "set -eu\n" + "".join(re.findall(r"^```sh\n(.*?)^```$", TOUR, re.DOTALL | re.MULTILINE))
     shell = re.sub(r"\b[234]0steps", "4steps", shell)  # the same commands for less time
-    done = subprocess.run(["sh", "-c", shell], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=900)
+    done = subprocess.run(
+        ["sh", "-c", shell], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=900
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     assert (tmp_path / "tour-looks.html").exists() and (tmp_path / "tour-sentiment" / "model").is_dir()
 
