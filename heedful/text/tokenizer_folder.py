@@ -105,7 +105,10 @@ def _token_text(key: str, token: Any, file: Path) -> str:
 def _read_json(file: Path, settings: Mapping[str, Any]) -> tokenizers.Tokenizer:
     try:
         library = tokenizers.Tokenizer.from_file(str(file))
-    except Exception as error:  # the library raises nothing narrower
+        library.encode("", "")  # a frame may name special tokens that it does not have
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # the library raises nothing narrower, and a panic of its Rust code is no Exception
         raise HeedfulError(f"not a tokenizer of the tokenizers library: {error}", where=file, remedy=_REMEDY) from error
     normalizer = library.normalizer
     if isinstance(normalizer, normalizers.BertNormalizer):

@@ -149,3 +149,13 @@ def test_a_folder_that_cannot_be_written(wordpiece, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(HeedfulError, match="cannot write"):
         wordpiece.save(tmp_path / "file")
+
+
+def test_a_frame_that_names_a_token_it_does_not_have_is_refused(tmp_path, wordpiece):
+    wordpiece.save(tmp_path)
+    file = tmp_path / "tokenizer.json"
+    settings = json.loads(file.read_text(encoding="utf-8"))
+    settings["post_processor"]["special_tokens"].pop("[SEP]")
+    file.write_text(json.dumps(settings), encoding="utf-8")
+    with pytest.raises(HeedfulError, match="not a tokenizer of the tokenizers library"):
+        Tokenizer.load(tmp_path)
