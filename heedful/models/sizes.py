@@ -8,10 +8,10 @@ from typing import TypeVar
 from heedful.errors import HeedfulError
 
 S = TypeVar("S")
-# Layers, width and heads of a Transformer; BERT's published ones and a nano for tests. The feed-forward is four times
+# Layers, width and heads of a Transformer, BERT's published ones and a nano; a head is 64 wide, the feed-forward four times
 # the width.
 TRANSFORMER_SIZES = {
-    "nano": (2, 64, 2),
+    "nano": (2, 64, 1),
     "tiny": (2, 128, 2),
     "mini": (4, 256, 4),
     "small": (4, 512, 8),
