@@ -8,8 +8,8 @@ from typing import TypeVar
 from heedful.errors import HeedfulError
 
 S = TypeVar("S")
-# Layers, width and heads of a Transformer, BERT's published ones and a nano; a head is 64 wide, the feed-forward four times
-# the width.
+# Layers, width and heads of a Transformer: BERT's published sizes and a nano. A head is 64 wide, and the feed-forward
+# four times the width.
 TRANSFORMER_SIZES = {
     "nano": (2, 64, 1),
     "tiny": (2, 128, 2),
