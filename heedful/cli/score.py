@@ -10,7 +10,7 @@ from heedful.cli.shared_options import encoding_option, force_option, text_optio
 from heedful.errors import HeedfulError
 
 if TYPE_CHECKING:
-    from heedful.inference.scoring import LineScore
+    from heedful.inference.scoring import Kind, LineScore
 
 
 @click.command()
@@ -64,17 +64,15 @@ def command(
     _warn(whole, limit)
 
 
-def _line(name: dict[str, Any], line: LineScore, kind: str, as_json: bool) -> str:
+def _line(name: dict[str, Any], line: LineScore, kind: Kind, as_json: bool) -> str:
     import json
 
+    from heedful.inference.scoring import score_told
     from heedful.json_files import finite
 
-    score, own = line.score, {"words": line.words, "marks": line.marks, "kind": kind}
-    if kind == "left-to-right":
-        own["word_perplexity"] = line.per_word
+    score = line.score
     if as_json:
-        counts = {k: v for k, v in vars(score).items() if k != "loss_sum"}
-        return json.dumps(finite({**name, "perplexity": score.perplexity, "loss": score.loss, **counts, **own}))
+        return json.dumps(finite({**name, **score_told(line, kind)}))
     title = f"line {name['line']}" if "line" in name else f"whole ({score.texts - score.empty:,} lines)"
     if not score.tokens:
         return f"{title:<24} {'empty':>14}   0 tokens"

@@ -10,7 +10,7 @@ import math
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from heedful.inference.embedder import Embedder
 from heedful.inference.left_to_right import score_left_to_right
@@ -64,9 +64,27 @@ def score_lines(model: Embedder, texts: Iterable[str], max_length: int | None = 
 def _counted(texts: Iterable[str], counts: deque[tuple[int, int]], unknown: str | None) -> Iterator[str]:
     """The texts as the tokenizer shall see them; of each its words and its marks are noted."""
     for text in texts:
-        words = text.split()
-        counts.append((len(words), words.count(UNKNOWN_MARK)))
-        yield text if unknown is None else text.replace(UNKNOWN_MARK, unknown)
+        seen, words, marks = _counts(text, unknown)
+        counts.append((words, marks))
+        yield seen
+
+
+def counted(model: Embedder, text: str) -> tuple[str, int, int]:
+    """A text as the tokenizer shall see it, its words and its marks."""
+    return _counts(text, _unknown_token(model))
+
+
+def score_told(line: LineScore, kind: Kind) -> dict[str, Any]:
+    """A score with what follows from it, as JSON has it."""
+    score, own = line.score, {"words": line.words, "marks": line.marks, "kind": kind}
+    counts = {name: value for name, value in vars(score).items() if name != "loss_sum"}
+    per_word = {"word_perplexity": line.per_word} if kind == "left-to-right" else {}
+    return {"perplexity": score.perplexity, "loss": score.loss, **counts, **own, **per_word}
+
+
+def _counts(text: str, unknown: str | None) -> tuple[str, int, int]:
+    words = text.split()
+    return text if unknown is None else text.replace(UNKNOWN_MARK, unknown), len(words), words.count(UNKNOWN_MARK)
 
 
 def _unknown_token(model: Embedder) -> str | None:

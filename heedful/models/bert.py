@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Protocol, TypeVar
 import torch
 from torch import Tensor, nn
 
-from heedful.errors import HeedfulError
 from heedful.models.bert_layers import BertEmbeddings, BertShape, BertStack, ForMaskedLm, MlmHead
+from heedful.models.sizes import TRANSFORMER_SIZES, size_named
 from heedful.nn.positions import sinusoids
 
 C = TypeVar("C", bound=BertShape)
@@ -39,17 +39,6 @@ class BertConfig(BertShape):
         return Bert(self)
 
 
-# Layers, width, heads; the feed-forward is four times the width and a head 64 wide.
-SIZES = {
-    "tiny": (2, 128, 2),
-    "mini": (4, 256, 4),
-    "small": (4, 512, 8),
-    "medium": (8, 512, 8),
-    "base": (12, 768, 12),
-    "large": (24, 1024, 16),
-}
-
-
 def sized(size: str, vocab_size: int) -> BertConfig:
     """The config of a published size: tiny, mini, small, medium, base or large."""
     return sized_as(BertConfig, size, vocab_size)
@@ -57,9 +46,7 @@ def sized(size: str, vocab_size: int) -> BertConfig:
 
 def sized_as(kind: type[C], size: str, vocab_size: int, **others: Any) -> C:
     """A config of another kind with the layers, width and heads of a BERT of this size, and `others` of its fields."""
-    if size not in SIZES:
-        raise HeedfulError(f"no BERT size is called {size!r}", remedy=f"choose one of {', '.join(SIZES)}")
-    layers, width, heads = SIZES[size]
+    layers, width, heads = size_named(size, TRANSFORMER_SIZES, "BERT")
     return kind(
         vocab_size=vocab_size,
         hidden_size=width,

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 from heedful.errors import HeedfulError
 from heedful.models.encoder import Encoder, EncoderConfig
+from heedful.models.sizes import size_named
 from heedful.nn.char_cnn import CharacterCnn
 from heedful.nn.dropout import Dropout
 from heedful.nn.projected_lstm import LstmState, TwoWayLstm
@@ -99,9 +100,7 @@ SIZES: dict[str, tuple[tuple[tuple[int, int], ...], int, int]] = {
 
 def sized(size: str, words: int) -> ElmoConfig:
     """The config of a named size with so many words in its softmax; base is the published one."""
-    if size not in SIZES:
-        raise HeedfulError(f"no ELMo size is called {size!r}", remedy=f"choose one of {', '.join(SIZES)}")
-    filters, projection, cells = SIZES[size]
+    filters, projection, cells = size_named(size, SIZES, "ELMo")
     return ElmoConfig(filters=filters, projection=projection, lstm_width=cells, words=words)
 
 

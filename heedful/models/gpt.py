@@ -20,6 +20,7 @@ from heedful.errors import HeedfulError
 from heedful.models.causal_state import CausalState, prompt_state
 from heedful.models.encoder import Encoder, EncoderConfig, check_lengths
 from heedful.models.language_model import TiedLanguageModel
+from heedful.models.sizes import TRANSFORMER_SIZES, size_named
 from heedful.nn.attention import MultiHeadSelfAttention, mix
 from heedful.nn.decoder_attention import KeyValues
 from heedful.nn.dropout import Dropout
@@ -95,23 +96,14 @@ class GptConfig(EncoderConfig):
         return Gpt(self)
 
 
-# Layers, width, heads; the feed-forward is four times the width.
-SIZES = {
-    "nano": (2, 64, 2),
-    "tiny": (2, 128, 2),
-    "mini": (4, 256, 4),
-    "small": (4, 512, 8),
-    "medium": (8, 512, 8),
-    "gpt2": (12, 768, 12),
-    "gpt2-medium": (24, 1024, 16),
-}
+# Under OpenAI's names from 12 layers on.
+_OPENAI = {"base": "gpt2", "large": "gpt2-medium"}
+SIZES = {_OPENAI.get(name, name): size for name, size in TRANSFORMER_SIZES.items()}
 
 
 def sized(size: str, vocab_size: int) -> GptConfig:
     """The config of a named size: nano, tiny, mini, small, medium, gpt2 or gpt2-medium."""
-    if size not in SIZES:
-        raise HeedfulError(f"no GPT size is called {size!r}", remedy=f"choose one of {', '.join(SIZES)}")
-    layers, width, heads = SIZES[size]
+    layers, width, heads = size_named(size, SIZES, "GPT")
     return GptConfig(vocab_size=vocab_size, n_embd=width, n_layer=layers, n_head=heads)
 
 

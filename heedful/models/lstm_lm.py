@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from heedful.errors import HeedfulError
 from heedful.models.encoder import Encoder, EncoderConfig
 from heedful.models.language_model import TiedLanguageModel
+from heedful.models.sizes import size_named
 from heedful.nn.dropout import Dropout
 from heedful.nn.recurrent import one_step, through_runs
 from heedful.schema import Batch, Encoded
@@ -60,9 +61,7 @@ SIZES = {"nano": (1, 64), "tiny": (1, 128), "mini": (2, 256), "small": (2, 512),
 
 def sized(size: str, vocab_size: int) -> LstmConfig:
     """The config of a named size: nano, tiny, mini, small, or Zaremba's medium or large."""
-    if size not in SIZES:
-        raise HeedfulError(f"no LSTM size is called {size!r}", remedy=f"choose one of {', '.join(SIZES)}")
-    layers, width = SIZES[size]
+    layers, width = size_named(size, SIZES, "LSTM")
     return LstmConfig(vocab_size, width, layers)
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from heedful.errors import HeedfulError
+from heedful.models.sizes import size_named
 
 Cell = Literal["rnn", "gru", "lstm"]
 Context = Literal["last", "transform", "all"]
@@ -114,6 +115,4 @@ class Seq2SeqConfig:
 
 def sized(size: str, source_vocab_size: int, target_vocab_size: int, share: bool = True) -> Seq2SeqConfig:
     """The config of a size: tiny, small, medium, base or big; choose the rest with `dataclasses.replace`."""
-    if size not in SIZES:
-        raise HeedfulError(f"no recurrent model's size is called {size!r}", remedy=f"choose one of {', '.join(SIZES)}")
-    return Seq2SeqConfig(source_vocab_size, target_vocab_size, share, *SIZES[size])
+    return Seq2SeqConfig(source_vocab_size, target_vocab_size, share, *size_named(size, SIZES, "RNN"))

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from heedful.errors import HeedfulError
 from heedful.models.encoder import Encoder as Pretrained
 from heedful.models.encoder import EncoderConfig, check_lengths
+from heedful.models.sizes import size_named
 from heedful.models.transformer_state import TransformerState
 from heedful.nn.attention import causal_visible, padding_visible
 from heedful.nn.decoder_attention import KeyValues, Memory
@@ -101,9 +102,7 @@ OF_THE_PAPER = ("base", "big")
 
 def sized(size: str, source_vocab_size: int, target_vocab_size: int, share: bool = True) -> TransformerConfig:
     """The config of a size: tiny, small, medium, or the paper's base or big."""
-    if size not in SIZES:
-        raise HeedfulError(f"no Transformer size is called {size!r}", remedy=f"choose one of {', '.join(SIZES)}")
-    layers, width, heads, inner = SIZES[size]
+    layers, width, heads, inner = size_named(size, SIZES, "Transformer")
     shape = (layers, layers, width, heads, inner)
     return TransformerConfig(source_vocab_size, target_vocab_size, share, *shape, pre_norm=size not in OF_THE_PAPER)
 

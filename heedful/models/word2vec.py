@@ -12,8 +12,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from heedful.errors import HeedfulError
 from heedful.models.encoder import Encoder, EncoderConfig
+from heedful.models.sizes import size_named
 from heedful.nn.dropout import Dropout
 from heedful.schema import Batch, Encoded
 
@@ -53,9 +53,7 @@ SIZES = {"tiny": 50, "mini": 100, "small": 200, "medium": 300, "base": 400, "lar
 
 def sized(size: str, vocab_size: int) -> Word2VecConfig:
     """The config of a named size."""
-    if size not in SIZES:
-        raise HeedfulError(f"no word2vec size is called {size!r}", remedy=f"choose one of {', '.join(SIZES)}")
-    return Word2VecConfig(vocab_size=vocab_size, vector_size=SIZES[size])
+    return Word2VecConfig(vocab_size=vocab_size, vector_size=size_named(size, SIZES, "word2vec"))
 
 
 class Word2Vec(Encoder):

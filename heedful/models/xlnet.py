@@ -22,6 +22,7 @@ from torch import Tensor, nn
 
 from heedful.errors import HeedfulError
 from heedful.models.encoder import Encoder, EncoderConfig
+from heedful.models.sizes import TRANSFORMER_SIZES, size_named
 from heedful.nn.dropout import Dropout
 from heedful.nn.permutation import sights
 from heedful.nn.relative_attention import RelativeAttention, Sight, distance_sinusoids
@@ -95,23 +96,9 @@ class XlnetConfig(EncoderConfig):
         return Xlnet(self)
 
 
-# Layers, width, heads; the feed-forward is four times the width.
-SIZES = {
-    "nano": (2, 64, 2),
-    "tiny": (2, 128, 2),
-    "mini": (4, 256, 4),
-    "small": (4, 512, 8),
-    "medium": (8, 512, 8),
-    "base": (12, 768, 12),
-    "large": (24, 1024, 16),
-}
-
-
 def sized(size: str, vocab_size: int) -> XlnetConfig:
     """The config of a named size: nano, tiny, mini, small, medium, base or large."""
-    if size not in SIZES:
-        raise HeedfulError(f"no XLNet size is called {size!r}", remedy=f"choose one of {', '.join(SIZES)}")
-    layers, width, heads = SIZES[size]
+    layers, width, heads = size_named(size, TRANSFORMER_SIZES, "XLNet")
     return XlnetConfig(vocab_size=vocab_size, d_model=width, n_layer=layers, n_head=heads, d_inner=4 * width)
 
 

@@ -20,7 +20,7 @@ from heedful.serving.refusals import Refusal
 from heedful.serving.settings import ServeSettings
 from heedful.serving.verbs.embed import Embed, Lines, Search, Similarity
 from heedful.serving.verbs.generate import Generate
-from heedful.serving.verbs.guess import Fill, MaskedScore
+from heedful.serving.verbs.guess import Fill, LeftToRightScore, MaskedScore
 from heedful.serving.verbs.look import Attention, Tokenize
 from heedful.serving.verbs.predict import Predict
 from heedful.serving.verbs.translate import Translate, TranslationScore
@@ -122,10 +122,10 @@ def _served_encoder(name: str, model: Embedder, lines: str | None) -> Served:
         verbs.append(Attention(model))
     lm = _if_there(lambda: model.masked_lm)
     if lm is not None:
-        verbs += [Fill(lm), MaskedScore(lm, model.limit(None))]
+        verbs += [Fill(lm), MaskedScore(model)]
     generator = _if_there(lambda: model.generator)
     if generator is not None:
-        verbs.append(Generate(generator))
+        verbs += [Generate(generator), LeftToRightScore(model)]
     if lines is not None:
         verbs.append(Search(model, read_lines(model, lines)))
     by_name = {verb.name: verb for verb in verbs}

@@ -10,7 +10,8 @@ from torch import nn
 
 from heedful.data.batching import flat_batch
 from heedful.errors import HeedfulError
-from heedful.models.bert import SIZES, Bert, BertConfig, BertForPretraining, initialise, sized
+from heedful.models.bert import Bert, BertConfig, BertForPretraining, initialise, sized
+from heedful.models.sizes import TRANSFORMER_SIZES
 from heedful.schema import Encoded
 
 CONFIG = BertConfig(
@@ -151,7 +152,7 @@ def test_the_published_sizes_have_the_published_number_of_parameters(size: str, 
 
 
 def test_every_size_has_heads_of_64_and_a_feed_forward_of_four_widths() -> None:
-    for size in SIZES:
+    for size in TRANSFORMER_SIZES:
         config = sized(size, 100)
         assert config.hidden_size == 64 * config.num_attention_heads
         assert config.intermediate_size == 4 * config.hidden_size

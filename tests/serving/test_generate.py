@@ -13,6 +13,7 @@ import pytest
 
 from heedful.inference.embedder import Embedder
 from heedful.inference.load import load_embedder
+from heedful.inference.scoring import score_lines
 
 PROMPTS = ["The cat", "the", "on the cat, in", "猫"]
 PATH = "/v1/models/gpt/generate"
@@ -91,3 +92,11 @@ def test_a_reader_that_goes_away_ends_the_writing(writer: Any) -> None:
         time.sleep(0.01)
     assert not batcher.computing and threading.active_count() > 1
     assert texts(writer.ask("gpt", "generate", inputs=["The cat"], max_tokens=3))
+
+
+def test_scores_are_those_of_python(writer: Any, gpt: Embedder) -> None:
+    found = writer.ask("gpt", "score", inputs=[*PROMPTS, ""])["results"]
+    for ours, line in zip(found, score_lines(gpt, [*PROMPTS, ""], gpt.limit(None)), strict=True):
+        assert ours["kind"] == "left-to-right" and (ours["tokens"], ours["words"]) == (line.score.tokens, line.words)
+        if line.score.tokens:
+            assert ours["word_perplexity"] == pytest.approx(line.per_word, rel=1e-4)

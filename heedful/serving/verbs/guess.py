@@ -9,9 +9,12 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
+from heedful.inference.embedder import Embedder
 from heedful.inference.fill_mask import TextWithBlanks, fill_blanks, text_with_blanks
+from heedful.inference.left_to_right import score_left_to_right
 from heedful.inference.masked_lm import MaskedLm
-from heedful.inference.pseudo_perplexity import MaskedText, Score, hidden_losses, masked_texts, score_of
+from heedful.inference.pseudo_perplexity import Score, hidden_losses, masked_texts, score_of
+from heedful.inference.scoring import Kind, LineScore, counted, score_told
 from heedful.serving.verbs.verb import AskedPairs, AskedTexts, Verb, Work, two_texts
 
 MOST_GUESSES = 1000
@@ -81,27 +84,59 @@ class MaskedScore(Verb[ScoreAsked]):
     about: ClassVar[str] = "The pseudo-perplexity of texts: every token is hidden in turn and guessed."
     asked = ScoreAsked
 
-    def __init__(self, lm: MaskedLm, limit: int) -> None:
-        self.lm, self.limit = lm, limit
+    def __init__(self, model: Embedder) -> None:
+        self.model = model
 
     def work(self, asked: ScoreAsked, inputs: Sequence[Any]) -> Work:
-        texts = list(masked_texts(self.lm, inputs, min(asked.max_length or self.limit, self.limit)))
+        lm, given = self.model.masked_lm, [counted(self.model, text) for text in inputs]
+        texts = list(masked_texts(lm, [text for text, _, _ in given], _limit(self.model, asked)))
         units = [(text.ids, place) for text in texts for place in text.places]
         ends = list(accumulate(len(text.places) for text in texts))
 
         def told(losses: list[Any]) -> list[Any]:
-            own = (losses[end - len(text.places) : end] for text, end in zip(texts, ends, strict=True))
-            return [_score(self.lm, text, part) for text, part in zip(texts, own, strict=True)]
+            own = [losses[end - len(text.places) : end] for text, end in zip(texts, ends, strict=True)]
+            return _lines([score_of(lm, text, part) for text, part in zip(texts, own, strict=True)], given, "pseudo")
 
         cut = [number for number, text in enumerate(texts) if text.truncated]
-        return Work(ScoreProgram(self.lm), units, [len(ids) for ids, _ in units], told, cut)
+        return Work(ScoreProgram(lm), units, [len(ids) for ids, _ in units], told, cut)
 
 
-def _score(lm: MaskedLm, text: MaskedText, losses: list[float]) -> dict[str, Any]:
-    return score_told(score_of(lm, text, losses))
+@dataclass(frozen=True)
+class LeftToRightProgram:
+    """The scores of one language model."""
+
+    model: Embedder
+    limit: int | None
+
+    def compute(self, units: Sequence[str]) -> Sequence[Score]:
+        """The score of each text."""
+        return list(score_left_to_right(self.model.language_model, self.model.tokenizer, units, self.limit))
 
 
-def score_told(score: Score) -> dict[str, Any]:
-    """A score with what follows from it, as JSON has it."""
-    counts = {name: value for name, value in vars(score).items() if name != "loss_sum"}
-    return {"perplexity": score.perplexity, "loss": score.loss, **counts}
+class LeftToRightScore(Verb[ScoreAsked]):
+    """How natural a language model finds a text."""
+
+    name: ClassVar[str] = "score"
+    about: ClassVar[str] = "The perplexity of texts, from left to right."
+    asked = ScoreAsked
+
+    def __init__(self, model: Embedder) -> None:
+        self.model = model
+
+    def work(self, asked: ScoreAsked, inputs: Sequence[Any]) -> Work:
+        given = [counted(self.model, text) for text in inputs]
+        texts = [text for text, _, _ in given]
+        sizes = [max(1, len(encoding.ids)) for encoding in self.model.tokenizer.pieces(texts)]
+        program = LeftToRightProgram(self.model, _limit(self.model, asked))
+        return Work(program, texts, sizes, lambda scores: _lines(scores, given, "left-to-right"))
+
+
+def _limit(model: Embedder, asked: ScoreAsked) -> int:
+    return min(asked.max_length or model.limit(None), model.limit(None))
+
+
+def _lines(scores: Sequence[Score], given: Sequence[tuple[str, int, int]], kind: Kind) -> list[dict[str, Any]]:
+    lines = zip(scores, given, strict=True)
+    return [
+        score_told(LineScore(score, 0 if score.empty else words, marks), kind) for score, (_, words, marks) in lines
+    ]
