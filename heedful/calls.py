@@ -26,6 +26,7 @@ from heedful.runs.translation.settings import TranslationSettings
 
 if TYPE_CHECKING:
     from heedful.data.corpus.corpus import Corpus
+    from heedful.data.labelled.dataset import BadRows
     from heedful.inference.bars import Bar
     from heedful.inference.evaluation import EvaluationReport
     from heedful.inference.translation_evaluation import TranslationReport
@@ -148,6 +149,7 @@ def evaluate(
     pair: str | None = None,
     label: str | None = None,
     encoding: str | None = None,
+    bad_rows: BadRows = "error",
     rounds: int = 500,
     worst: int = 5,
     progress: bool | None = None,
@@ -159,7 +161,7 @@ def evaluate(
     from heedful.text.encodings import reading_as
 
     models = [predictor(_folder(one)) for one in (run, compared_with) if one is not None]
-    settings = evaluation.EvaluationSettings(Columns(text, pair, label), rounds, worst)
+    settings = evaluation.EvaluationSettings(Columns(text, pair, label), rounds, worst, bad_rows)
     with reading_as(encoding):
         return evaluation.evaluate(models, data_of(data), settings, _bar(progress))
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from heedful.cli.run_options import RunCommand
 from heedful.cli.shared_options import encoding_option, force_option, overwrite_option
+
+if TYPE_CHECKING:
+    from heedful.data.labelled.dataset import BadRows
 
 
 @click.command(cls=RunCommand)
@@ -25,6 +30,13 @@ from heedful.cli.shared_options import encoding_option, force_option, overwrite_
 )
 @encoding_option
 @click.option(
+    "--bad-rows",
+    type=click.Choice(["error", "skip"]),
+    default="error",
+    show_default=True,
+    help="Rows without a label or text: error, or skip and tell.",
+)
+@click.option(
     "--errors",
     type=click.Path(dir_okay=False),
     metavar="FILE",
@@ -40,6 +52,7 @@ def command(
     label: str | None,
     worst: int,
     rounds: int,
+    bad_rows: BadRows,
     errors: str | None,
     overwrite: bool,
     force: bool,
@@ -68,5 +81,5 @@ def command(
     if errors is not None:
         answer_format(errors)
         check_free(errors, overwrite)
-    settings = EvaluationSettings(Columns(text, pair, label), rounds, worst)
+    settings = EvaluationSettings(Columns(text, pair, label), rounds, worst, bad_rows)
     evaluate_and_show(models[:-1], models[-1], settings, as_json, force, errors)

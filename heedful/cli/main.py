@@ -76,7 +76,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     A program that has more to do afterwards catches SystemExit, whose `code` is the exit code.
     """
     try:
-        sys.exit(cli(arguments, standalone_mode=False))
+        name = None if arguments is None else "heedful"  # the name of another program is none of ours
+        sys.exit(cli(arguments, prog_name=name, standalone_mode=False))
     except HeedfulError as error:
         click.echo(f"error: {error}", err=True)
         sys.exit(2)

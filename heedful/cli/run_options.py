@@ -114,7 +114,8 @@ def _pairs(ctx: click.Context, parameter: click.Parameter, given: Sequence[str])
     pairs = [text.partition("=") for text in given]
     for text, (_, equals, _) in zip(given, pairs, strict=True):
         if not equals:
-            remedy = "write FIELD=VALUE, as hidden_size=192"
+            sweep = parameter.name == "sweep"
+            remedy = "write FIELD=VALUES, as lr=1e-5,3e-5" if sweep else "write FIELD=VALUE, as hidden_size=192"
             raise HeedfulError(f"{parameter.opts[0]} {text} is not understood", remedy=remedy)
     return {name: value for name, _, value in pairs}
 

@@ -146,6 +146,7 @@ class Embedder:
 
     def attention(self, texts: Sequence[str | tuple[str, str]], max_length: int | None = None) -> list[AttentionMaps]:
         """The attention weights of each text or pair of texts, by layer and head, with the tokens they are between."""
+        _refuse_single(texts)
         limit, found = self.limit(max_length), list[AttentionMaps]()
         for text in texts:
             ids, segments, tokens = attention_input(self.tokenizer, text, limit)
@@ -262,8 +263,7 @@ class Embedder:
 
     def _vectors(self, texts: Iterable[str], wanted: Features, max_length: int | None) -> Iterator[Vectors]:
         """The vectors of each text, and at the end a warning if some were cut."""
-        if isinstance(texts, str):
-            raise HeedfulError("texts is a single string", remedy="give a list of texts, such as [text]")
+        _refuse_single(texts)
         count = truncated = 0
         for chunk in self.chunks(texts, wanted, max_length):
             yield from chunk.vectors
@@ -294,3 +294,9 @@ def _chunk(work: Work, results: Sequence[list[Vectors]]) -> Chunk:
     """Put the vectors of sorted batches back into the order of the texts."""
     by_text = dict(zip(chain.from_iterable(work.batches), chain.from_iterable(results), strict=True))
     return Chunk(work.texts, work.pieces, [by_text[i] for i in range(len(work.texts))])
+
+
+def _refuse_single(texts: object) -> None:
+    """Refuse a string where texts are wanted: each of its characters would be taken for one."""
+    if isinstance(texts, str):
+        raise HeedfulError("texts is a single string", remedy="give a list of texts, such as [text]")

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.data.labelled.dataset import Columns, Remark
+from heedful.data.labelled.dataset import BadRows, Columns, Remark
 from heedful.errors import HeedfulError
 from heedful.inference.bars import Bar, no_bar
 from heedful.inference.predictor import Evaluation, Predictor
@@ -75,6 +75,7 @@ class EvaluationSettings:
     columns: Columns = field(default_factory=Columns)
     rounds: int = ROUNDS  # of the bootstrap; 0 for no intervals
     worst: int = WORST
+    bad_rows: BadRows = "error"  # those without a label or text
 
 
 def evaluate(
@@ -87,7 +88,7 @@ def evaluate(
     settings = settings or EvaluationSettings()
     if len({one.task.name for one in predictors}) > 1:
         raise HeedfulError("the two models are for different tasks", remedy="compare models for the same task")
-    results = [_answered(one, data, settings.columns, bar) for one in predictors]
+    results = [_answered(one, data, settings, bar) for one in predictors]
     _check_same_truth(results)
     one, result = predictors[0], results[0]
     examples, predictions = result.data.examples, result.predictions
@@ -114,8 +115,8 @@ def evaluate(
     )
 
 
-def _answered(one: Predictor, data: str | DataSource, columns: Columns, bar: Bar) -> Evaluation:
-    read = one.read(data, columns)
+def _answered(one: Predictor, data: str | DataSource, settings: EvaluationSettings, bar: Bar) -> Evaluation:
+    read = one.read(data, settings.columns, bad_rows=settings.bad_rows)
     with bar("predicting", len(read.examples), "examples") as advance:
         return one.evaluate(read, lambda done: advance(done, done))
 

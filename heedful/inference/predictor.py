@@ -16,7 +16,7 @@ from torch import nn
 from heedful.checkpoints.folder import ModelFolder
 from heedful.checkpoints.task_folder import TASK, load_for_task, read_task
 from heedful.config import from_mapping
-from heedful.data.labelled.dataset import Columns, Dataset, TextRow
+from heedful.data.labelled.dataset import BadRows, Columns, Dataset, TextRow
 from heedful.data.labelled.spellings import respelled, spelling_of
 from heedful.data.tables import RAGGED, ending
 from heedful.errors import HeedfulError
@@ -92,13 +92,19 @@ class Predictor:
                 chunk = examples[start : start + EXAMPLES_PER_CHUNK]
                 yield predict(self.task, self.model, chunk, self.tokenizer, pool.map)
 
-    def read(self, data: str | DataSource, columns: Columns | None = None, labelled: bool = True) -> Dataset[Any]:
+    def read(
+        self,
+        data: str | DataSource,
+        columns: Columns | None = None,
+        labelled: bool = True,
+        bad_rows: BadRows | None = None,
+    ) -> Dataset[Any]:
         """The examples of a file, or of rows in memory; remarks tell of labels that training never showed.
 
         Columns that are not named are those of the training data. Without `labelled` every row is an example: one that
         cannot be read is an error, where labelled data may lose a few.
         """
-        found = self.task.read_data(data, self.columns(data, columns or Columns(), labelled), labelled)
+        found = self.task.read_data(data, self.columns(data, columns or Columns(), labelled), labelled, bad_rows)
         if labelled:
             if self.trained_on.merge_labels:
                 spelling = spelling_of(getattr(self.task, "labels", ()))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -89,7 +89,21 @@ def settings_from(kind: type[S], values: Mapping[str, Any], where: object = None
     for field in dataclasses.fields(kind):  # type: ignore[arg-type]
         if field.name not in values and field.default is MISSING and field.default_factory is MISSING:
             raise HeedfulError(f"`{field.name}` is missing", where=where, remedy="say what it is")
+    _refuse_options(kind, values, where)
     return from_mapping(kind, {name: _plain(value) for name, value in values.items()}, where)
+
+
+def names_by_option(fields: Iterable[dataclasses.Field[Any]]) -> dict[str, str]:
+    """The names of fields by those of their options, as `lr` for `learning_rate`."""
+    return {flag.lstrip("-").replace("-", "_"): field.name for field in fields for flag in told_of(field).flags}
+
+
+def _refuse_options(kind: type[Any], values: Mapping[str, Any], where: object) -> None:
+    fields = dataclasses.fields(kind)
+    options = names_by_option(fields)
+    for name in values.keys() - {field.name for field in fields}:
+        if name in options:
+            raise HeedfulError(f"unknown key {name!r}", where=where, remedy=f"did you mean {options[name]!r}?")
 
 
 def under_present_names(kind: type[Any], values: Mapping[str, Any]) -> dict[str, Any]:

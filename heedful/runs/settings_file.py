@@ -23,13 +23,24 @@ def settings_of(kind: type[S], given: Mapping[str, Any], resume: bool, file: Pla
     """The settings of what is given, of a file, and of the run in the folder if it is to be resumed."""
     written = {} if file is None else under_present_names(kind, read_settings(file))
     known = {**written, **under_present_names(kind, given)}
-    stored = RunFolder(known["output"]).stored_settings() if resume and "output" in known else None
+    stored = _stored(known) if resume else None
     values = {**under_present_names(kind, stored or {}), **known}
     for name in DATA:
         if str(values.get(name)).startswith(NAME) and isinstance(values[name], str):
             what = f"the run was started with {values[name]} as `{name}`, which only whoever has them can give again"
             raise HeedfulError(what, remedy=f"give `{name}` too")
     return settings_from(kind, values, file)
+
+
+def _stored(known: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What the run to go on with was told; who names nothing but its folder must have one there."""
+    if "output" not in known:
+        raise HeedfulError("`output` is missing", remedy="name the folder of the run to go on with")
+    folder = RunFolder(known["output"])
+    if not folder.config.exists() and not {"task", "model", "corpus", "train"} & known.keys():
+        remedy = "name the folder of a run; to start one, say what it is to train and on what"
+        raise HeedfulError("there is no run here to go on with", where=folder.path, remedy=remedy)
+    return folder.stored_settings()
 
 
 def read_settings(file: Place) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
+import heedful
 from heedful.checkpoints.folder import read_folder
 from heedful.checkpoints.task_folder import load_for_task, save_for_task
 from heedful.cli.main import cli
@@ -169,6 +170,16 @@ def test_a_label_that_training_never_showed_is_told_and_evaluated(tiny_folder: P
     done = run(model, path, "--rounds", 5)
     assert done.exit_code == 0, done.exception
     assert "'new'" in done.stderr and f"{path}:3" in done.stderr and "new (not in training)" in done.stdout
+
+
+def test_rows_without_a_label_are_refused_or_left_out(tiny_folder: Path, tmp_path: Path) -> None:
+    model = save(tmp_path / "model", tiny_folder, Classify(labels=("bad", "good")))
+    path = write(tmp_path / "a.tsv", "label\ttext", "good\tthe cat", "\ta dog", "bad\tlove")
+    assert "skip leaves such rows out" in str(run(model, path).exception)
+    done = run(model, path, "--bad-rows", "skip", "--rounds", 5)
+    assert done.exit_code == 0, done.exception
+    assert f"1 rows that cannot be used, left out (first: {path}:3" in done.stderr and "2 examples" in done.stdout
+    assert heedful.evaluate(model, path, bad_rows="skip", rounds=0).examples == 2
 
 
 @pytest.mark.parametrize("name", ["wrong.csv", "wrong.tsv", "wrong.jsonl"])

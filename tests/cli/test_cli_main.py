@@ -11,7 +11,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from heedful.cli.main import VERBS, cli
+from heedful.cli.main import VERBS, cli, main
 
 SLOW = ("torch", "numpy", "tokenizers", "rich", "safetensors", "transformers", "jieba")
 LOADED = f"import json, sys; print(json.dumps([m for m in {SLOW!r} if m in sys.modules]))"
@@ -89,3 +89,13 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
     assert b"Traceback" not in writer.stderr.read()
     writer.stderr.close()
     writer.wait(timeout=60)
+
+
+def test_called_by_a_program_errors_name_the_command(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["scheduler.py"])
+    with pytest.raises(SystemExit) as ended:
+        main(["nope"])
+    said = capsys.readouterr().err
+    assert ended.value.code == 2 and "see heedful --help" in said and "scheduler" not in said

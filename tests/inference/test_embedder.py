@@ -130,6 +130,8 @@ def test_a_limit_that_cannot_be_is_refused(tiny: Embedder, length: int) -> None:
 def test_a_single_string_is_refused_rather_than_taken_letter_by_letter(tiny: Embedder) -> None:
     with pytest.raises(HeedfulError, match="single string"):
         tiny.embed("cat")
+    with pytest.raises(HeedfulError, match="single string"):
+        tiny.attention("cat")
 
 
 def test_something_that_is_no_text_is_named(tiny: Embedder) -> None:

@@ -103,6 +103,25 @@ def test_resume_alone_goes_on_bit_for_bit(
     assert weights(tmp_path / "stopped") == weights(tmp_path / "whole")
 
 
+def test_resume_without_a_run_to_go_on_with(files: tuple[object, ...], tmp_path: Path) -> None:
+    said = refused(invoke("finetune", "--resume", "-o", tmp_path / "none"))
+    assert "there is no run here to go on with" in said and str(tmp_path / "none") in said
+    with pytest.raises(HeedfulError, match="no run here to go on with"):
+        heedful.pretrain(output=tmp_path / "none", resume=True, progress=False)
+    assert "output is missing" in refused(invoke("finetune", "--resume"))
+    # A scheduler gives the same command each time, the first one too.
+    assert invoke("finetune", *files, "--epochs", 1, "--resume", "-o", tmp_path / "run").exit_code == 0
+
+
+def test_the_name_of_an_option_leads_to_that_of_its_field(given: dict[str, Any], tmp_path: Path) -> None:
+    with pytest.raises(HeedfulError, match=r"unknown key 'lr'[^$]*did you mean 'learning_rate'"):
+        heedful.finetune("classify", output=tmp_path / "run", lr=1e-3, **given)
+
+
+def test_a_sweep_without_values_shows_how_to_write_one(files: tuple[object, ...], tmp_path: Path) -> None:
+    assert "as lr=1e-5,3e-5" in refused(invoke("finetune", *files, "--sweep", "lr", "-o", tmp_path / "run"))
+
+
 def test_a_longer_run_says_so_and_others_are_refused(files: tuple[object, ...], table: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     assert invoke("finetune", *files, "--epochs", 1, "-o", run).exit_code == 0

@@ -45,7 +45,9 @@ def split_off(examples: Sequence[E], share: float, seed: int) -> tuple[list[E], 
             chosen.update(group)
             owed -= len(group)
     if not 0 < len(chosen) < len(examples):
-        what = f"{share:.0%} of {len(examples):,} examples leave nothing for one of the two sides"
+        apart = sum(map(len, _strata(examples)))
+        together = f" ({apart:,} without repeats, which stay together)" if apart < len(examples) else ""
+        what = f"{share:.0%} of {len(examples):,} examples{together} leave nothing for one of the two sides"
         raise HeedfulError(what, remedy="use another share, more examples, or a file of dev data")
     kept = [example for number, example in enumerate(examples) if number not in chosen]
     return kept, [examples[number] for number in sorted(chosen)]

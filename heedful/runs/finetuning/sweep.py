@@ -22,7 +22,7 @@ from heedful.runs.finetuning.several import keep_model, keep_settings
 from heedful.runs.overrides import typed
 from heedful.runs.run import Run, Stage, Trial, first_process
 from heedful.runs.score_file import write_scores
-from heedful.runs.settings import told_of
+from heedful.runs.settings import names_by_option
 from heedful.training.budget import TRIAL_STEPS
 from heedful.training.run_folder import RunFolder
 from heedful.training.training_config import TrainingConfig
@@ -94,8 +94,7 @@ def name_of(values: Mapping[str, Any]) -> str:
 def _names() -> dict[str, str]:
     """The fields that may be tried, by their names and by those of their options."""
     fields = [field for field in dataclasses.fields(FinetuningSettings) if field.name not in COMMON]
-    flags = {flag.lstrip("-").replace("-", "_"): field.name for field in fields for flag in told_of(field).flags}
-    return {**flags, **{field.name: field.name for field in fields}}
+    return {**names_by_option(fields), **{field.name: field.name for field in fields}}
 
 
 def _check_free(output: Path, resume: bool) -> None:

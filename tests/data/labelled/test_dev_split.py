@@ -51,3 +51,5 @@ def test_numbers_as_labels_are_no_strata_and_strange_examples_are_split_too() ->
 def test_too_few_examples_are_refused() -> None:
     with pytest.raises(HeedfulError, match="leave nothing"):
         split_off([TextRow("a", label="x"), TextRow("b", label="y")], 0.1, seed=1)
+    with pytest.raises(HeedfulError, match=r"20% of 20 examples \(2 without repeats, which stay together\) leave"):
+        split_off([TextRow("a", label="x"), TextRow("b", label="y")] * 10, 0.2, seed=1)
