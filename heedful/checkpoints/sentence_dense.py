@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from torch import nn
-
-from heedful.checkpoints.own_weights import fill_tensors
 from heedful.errors import HeedfulError
 from heedful.json_files import read_json
 
-# By the names under which torch's classes are written; nothing is imported by such a name.
-_ACTIVATIONS: Mapping[str, Callable[[], nn.Module]] = {
-    "Tanh": nn.Tanh,
-    "Identity": nn.Identity,
-    "GELU": nn.GELU,
-    "ReLU": nn.ReLU,
-    "SiLU": nn.SiLU,
-    "Sigmoid": nn.Sigmoid,
-}
+if TYPE_CHECKING:
+    from torch import nn
+
+# Of torch's classes, by the names under which they are written; nothing is imported by such a name.
+_ACTIVATIONS = ("Tanh", "Identity", "GELU", "ReLU", "SiLU", "Sigmoid")
 
 
 @dataclass(frozen=True)
@@ -35,10 +28,14 @@ class Dense:
     activation: str  # the name of torch's class
 
     def load(self) -> nn.Module:
-        """The layer with its weights."""
+        """The layer with its weights; torch is needed from here on."""
+        from torch import nn
+
+        from heedful.checkpoints.own_weights import fill_tensors
+
         linear = nn.Linear(self.inputs, self.outputs, bias=self.bias)
         fill_tensors({f"linear.{name}": tensor for name, tensor in linear.state_dict().items()}, self.path)
-        return nn.Sequential(linear, _ACTIVATIONS[self.activation]()).eval().requires_grad_(False)
+        return nn.Sequential(linear, getattr(nn, self.activation)()).eval().requires_grad_(False)
 
     def copy_to(self, folder: Path) -> None:
         """Write its files into another folder, which is there."""

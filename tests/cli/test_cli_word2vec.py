@@ -153,7 +153,7 @@ def test_it_goes_under_a_classifier_and_a_tagger(world: Path, tmp_path: Path) ->
 
 def test_what_cannot_be_trained_is_told_before(world: Path, tmp_path: Path) -> None:
     refuse = ("pretrain", world / "plain", "-o", tmp_path / "x", *RUN)
-    assert "--words" in refused(*refuse)
+    assert "with its `words`" in refused(*refuse)
     assert "no word occurs 99999999 times" in refused(
         "pretrain", world / "corpus", *refuse[2:], "--min-count", 99999999
     )

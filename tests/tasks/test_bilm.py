@@ -123,5 +123,5 @@ def test_a_run_learns_resumes_exactly_and_leaves_a_folder(corpus: Corpus, tmp_pa
 
 
 def test_a_corpus_without_words_is_refused(tiny_tokenizer: Tokenizer, tmp_path: Path) -> None:
-    with pytest.raises(HeedfulError, match=r"does not hold the words as they are written(.|\n)*--words"):
+    with pytest.raises(HeedfulError, match=r"does not hold the words as they are written(.|\n)*`words`"):
         BILM.check(built(tmp_path, tiny_tokenizer, words=False))

@@ -121,4 +121,8 @@ def check_whole_words(corpus: Corpus) -> None:
     shards = [*corpus.train.shards, *corpus.held_out.shards]
     if not all("word_list" in shard.arrays for shard in shards):
         what = "the corpus does not hold the words as they are written"
-        raise HeedfulError(what, where=corpus.folder, remedy="build it with `words`")
+        raise HeedfulError(
+            what,
+            where=corpus.folder,
+            remedy="build the corpus again, with its `words`; `heedful corpus build` has it as an option",
+        )
