@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+from heedful.errors import HeedfulError
 from heedful.runs.finetuning.settings import FinetuningSettings
 from heedful.runs.preparation.settings import CorpusSettings, TokenizerSettings
 from heedful.runs.pretraining.settings import PretrainingSettings
@@ -195,6 +196,8 @@ def _stage(output: Place, how: Session) -> Iterator[Stage]:
     from heedful.training.run_folder import RunFolder
 
     with ExitStack() as stack:
+        if how.on_event is not None and not callable(how.on_event):
+            raise HeedfulError(f"on_event is {how.on_event!r}", remedy="give a function that takes an event")
         listeners: list[Callable[[Event], object]] = [how.on_event] if how.on_event is not None else []
         display = TrainingDisplay()
         if display.watched if how.progress is None else how.progress:

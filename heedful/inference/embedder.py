@@ -202,6 +202,8 @@ class Embedder:
         prompt: str | None = None,
     ) -> Features:
         """What is asked for, checked; pooling None becomes the folder's own, with the linear layers that follow it."""
+        if isinstance(layers, int):
+            raise HeedfulError(f"layers is {layers}", remedy=f"give a list of layers, such as [{layers}]")
         numbers = [self.encoder.layer_number(layer) for layer in layers]
         sentence = self.folder.sentence or SentenceSettings(self.folder.family.pooling)
         own = pooling in (None, sentence.pooling) and numbers == [self.encoder.layer_count] and unit == "sentence"

@@ -134,6 +134,11 @@ def test_a_single_string_is_refused_rather_than_taken_letter_by_letter(tiny: Emb
         tiny.attention("cat")
 
 
+def test_a_single_layer_is_to_be_a_list(tiny: Embedder) -> None:
+    with pytest.raises(HeedfulError, match=r"layers is -1\n.*such as \[-1\]"):
+        tiny.embed(["cat"], layers=-1)  # type: ignore[arg-type]
+
+
 def test_something_that_is_no_text_is_named(tiny: Embedder) -> None:
     with pytest.raises(HeedfulError, match="text number 2 of this batch is of type int"):
         tiny.embed(["cat", 5])  # type: ignore[list-item]

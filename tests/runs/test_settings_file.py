@@ -118,6 +118,12 @@ def test_the_name_of_an_option_leads_to_that_of_its_field(given: dict[str, Any],
         heedful.finetune("classify", output=tmp_path / "run", lr=1e-3, **given)
 
 
+def test_a_callback_that_cannot_be_called_is_refused(given: dict[str, Any], tmp_path: Path) -> None:
+    with pytest.raises(HeedfulError, match="on_event is 3"):
+        heedful.finetune("classify", output=tmp_path / "run", on_event=3, **given)  # type: ignore[arg-type]
+    assert not (tmp_path / "run" / "config.toml").exists()
+
+
 def test_a_sweep_without_values_shows_how_to_write_one(files: tuple[object, ...], tmp_path: Path) -> None:
     assert "as lr=1e-5,3e-5" in refused(invoke("finetune", *files, "--sweep", "lr", "-o", tmp_path / "run"))
 
