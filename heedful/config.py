@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import reprlib
 import sys
 import types
 from collections.abc import Mapping
@@ -19,6 +20,8 @@ else:
     import tomli as tomllib
 
 C = TypeVar("C")
+_SHORT = reprlib.Repr()  # a value from a file may be of any depth and length
+_SHORT.maxstring = _SHORT.maxother = 200
 
 
 def from_mapping(cls: type[C], values: Mapping[str, Any], where: object) -> C:
@@ -103,7 +106,7 @@ def _field(key: str, value: Any, wanted: Any, where: object) -> Any:
         kind = f"of type {wanted.__name__ if isinstance(wanted, type) and not get_args(wanted) else wanted}"
         if get_origin(wanted) is Literal:
             kind = f"one of {', '.join(map(repr, get_args(wanted)))}"
-        what = f"{key} is {value!r}, which is not {kind}"
+        what = f"{key} is {_SHORT.repr(value)}, which is not {kind}"
         raise HeedfulError(what, where=where, remedy=f"give {key} a value that is {kind}") from None
 
 

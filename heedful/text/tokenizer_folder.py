@@ -102,10 +102,14 @@ def _token_text(key: str, token: Any, file: Path) -> str:
     return text
 
 
+RARE = "\U0002a6df"  # an ideograph that hardly any vocabulary has
+
+
 def _read_json(file: Path, settings: Mapping[str, Any]) -> tokenizers.Tokenizer:
     try:
         library = tokenizers.Tokenizer.from_file(str(file))
-        library.encode("", "")  # a frame may name special tokens that it does not have
+        for pair in (None, RARE):  # frames may name special tokens that they do not have, and a model no unknown one
+            library.encode(RARE, pair)
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # the library raises nothing narrower, and a panic of its Rust code is no Exception

@@ -121,7 +121,7 @@ def verify(checkpoint: Path) -> None:
         listed = json.loads(text)["files"]
         sound = text == _dumped(listed)
         files = {file: (checkpoint / file, entry["bytes"], entry["sha256"]) for file, entry in listed.items()}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise HeedfulError(f"the manifest cannot be read ({error})", where=path, remedy=REMEDY) from error
     if not sound:
         raise HeedfulError("the manifest has been altered", where=path, remedy=REMEDY)

@@ -45,7 +45,7 @@ class RunFolder:
 
     def stored(self) -> dict[str, Any] | None:
         """What a run that was started here had worked out."""
-        values = read_toml_values(self.config) if self.config.exists() else {}
+        values = self._values()
         values.pop(SETTINGS, None)
         return values or None
 
@@ -56,7 +56,7 @@ class RunFolder:
 
     def stored_settings(self) -> dict[str, Any] | None:
         """What a run here was told; None where there is none, or one of a version that did not keep it."""
-        values = read_toml_values(self.config) if self.config.exists() else {}
+        values = self._values()
         settings: dict[str, Any] | None = values.get(SETTINGS)
         return settings
 
@@ -100,6 +100,16 @@ class RunFolder:
         if self._lock is not None:
             self._lock.close()
             self._lock = None
+
+    def _values(self) -> dict[str, Any]:
+        """All that config.toml says; nothing where there is no such file, but never an empty one."""
+        if not self.config.exists():
+            return {}
+        values = read_toml_values(self.config)
+        if not values:
+            remedy = "put the file back, or start a new run in another folder"
+            raise HeedfulError(f"{self.config.name} says nothing", where=self.config, remedy=remedy)
+        return values
 
     def _write_config(self, config: Any) -> None:
         told = {SETTINGS: dict(self.settings)} if self.settings else {}

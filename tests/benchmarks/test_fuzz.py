@@ -7,6 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
+import pytest
+
+from heedful.errors import HeedfulError
+
 Script = Callable[[str], ModuleType]
 
 
@@ -30,3 +34,22 @@ def test_random_unicode_is_encoded_as_the_library_does(script: Script) -> None:
     encoded, different = script("fuzz").compare_encoders(10_000, random.Random(3))
     assert encoded == 10_000
     assert different == []
+
+
+def test_what_mutations_once_broke_is_refused(script: Script, tmp_path: Path) -> None:
+    fuzz = script("fuzz")
+    fuzz.material(tmp_path)
+    tokenizer = (tmp_path / "model/tokenizer.json").read_text(encoding="utf-8")
+    cases = {
+        "corpus/manifest.json": ("[" * 100_000, fuzz._corpus),
+        "run/config.toml": ("steps = " + "[" * 300 + "]" * 300, fuzz._run),
+        "model/tokenizer.json": (tokenizer.replace('"unk_token": "[UNK]"', '"unk_token": "[NOPE]"'), fuzz._model),
+    }
+    for name, (text, read) in cases.items():
+        assert text != (tmp_path / name).read_text(encoding="utf-8")
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        with pytest.raises(HeedfulError):
+            read(tmp_path)
+    (tmp_path / "run/config.toml").write_text("", encoding="utf-8")
+    with pytest.raises(HeedfulError, match="says nothing"):
+        fuzz._run(tmp_path)

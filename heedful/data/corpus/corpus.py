@@ -150,7 +150,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     try:
         manifest = json.loads(path.read_text(encoding="utf-8"))
         whole = manifest["checksum"] == manifest_digest(manifest)
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         whole = False
     if not whole:
         raise HeedfulError("the manifest is damaged", where=path, remedy=_REMEDY)
