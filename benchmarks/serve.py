@@ -4,8 +4,9 @@
     python benchmarks/serve.py MODEL --peer plain='python serve_peer.py MODEL PORT' --peer merged='… PORT --merge'
 
 A peer is a command that serves POST /embed {"texts": ["…"]} on the port that stands for PORT. Everybody is started
-once with the same number of threads, asked in turns for so many seconds a round, and stopped. `wrk` is the Debian package of that name: 64 connections
-that each wait for their answer, one short sentence a request. One client alone is measured too, beside Python.
+once with the same number of threads, asked in turns for so many seconds a round, and stopped. `wrk` is the Debian
+package of that name: 64 connections that each wait for their answer, one short sentence a request. One client alone is
+measured too, beside Python.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ class Contender:
         quiet = subprocess.DEVNULL
         self.process = subprocess.Popen(self.command, env={**os.environ, **threads}, stdout=quiet, stderr=quiet)
         until = time.monotonic() + PATIENCE
-        while time.monotonic() < until:
+        while time.monotonic() < until and self.process.poll() is None:
             asked = ["curl", "-sf", "-o", "/dev/null", "-H", "Content-Type: application/json"]
             if not subprocess.run([*asked, "-d", json.dumps({self.field: ["ready?"]}), self.url]).returncode:
                 return
