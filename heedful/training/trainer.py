@@ -180,10 +180,11 @@ class _Run:
 
     def _check_smaller(self, micro_batches: Any, largest: float) -> None:
         if self._size(micro_batches) >= largest:
+            tokens = int(largest) // self.world.size
             raise HeedfulError(
-                "a single example does not fit into memory",
+                f"a single example of {tokens:,} tokens does not fit into memory",
                 where=self.folder.path,
-                remedy="use a smaller model or shorter sequences, or a machine with more memory",
+                remedy=f"use sequences of {max(1, tokens // 2):,} tokens, a smaller model or more memory",
             )
 
     def _tell(self, taken: Taken) -> None:
