@@ -57,7 +57,8 @@ def scores_of(run: Path) -> dict[str, float] | None:
     if not (run / "model").exists():
         return None
     lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
-    return [line["evaluation"] for line in lines if "evaluation" in line][-1]
+    evaluations: list[dict[str, float]] = [line["evaluation"] for line in lines if "evaluation" in line]
+    return evaluations[-1]
 
 
 def trial(
