@@ -100,6 +100,15 @@ def told_plainly(where: object) -> Iterator[None]:
         ) from error
 
 
+def does_not_fit(tokens: int, where: object) -> HeedfulError:
+    """The error that not even one example fits, with a size to try."""
+    return HeedfulError(
+        f"a single example of {tokens:,} tokens does not fit into memory",
+        where=where,
+        remedy=f"use sequences of {max(1, tokens // 2):,} tokens, a smaller model or more memory",
+    )
+
+
 def drop_failed_backward(device: str = "cpu") -> None:
     """Free the graph of a backward pass that failed: autograd's queue holds on to it until another pass is made."""
     torch.zeros((), device=device, requires_grad=True).mul(1).backward()  # type: ignore[no-untyped-call]
