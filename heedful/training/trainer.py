@@ -26,7 +26,7 @@ from heedful.training.free_memory import available
 from heedful.training.hooks import Hooks
 from heedful.training.journal import Journal, evaluation_at
 from heedful.training.keeper import Keeper
-from heedful.training.memory import estimate, told_plainly
+from heedful.training.memory import does_not_fit, estimate, told_plainly
 from heedful.training.optimiser import Optimiser
 from heedful.training.own_step import stepper_for
 from heedful.training.precision import resume_remark
@@ -173,11 +173,7 @@ class _Run:
 
     def _check_smaller(self, micro_batches: Any, largest: float) -> None:
         if self._size(micro_batches) >= largest:
-            raise HeedfulError(
-                "a single example does not fit into memory",
-                where=self.folder.path,
-                remedy="use a smaller model or shorter sequences, or a machine with more memory",
-            )
+            raise does_not_fit(int(largest) // self.world.size, self.folder.path)
 
     def _tell(self, taken: Taken) -> None:
         """Progress after a step, a line in the journal now and then, and the end of too long a row of bad steps."""

@@ -115,6 +115,10 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--pause", type=float, default=0.0, help="seconds to sleep in each step")
     parser.add_argument("--nan", type=int, nargs=2, default=(0, 0), help="first and last step whose loss is NaN")
     parser.add_argument("--memory", type=int, help="bytes of address space beyond those in use at the start")
+    parser.add_argument("--group", type=Path, help="the memory cgroup to live in")
+    parser.add_argument(
+        "--take", type=int, nargs=2, default=(0, 0), help="a step, and the bytes that it takes for good"
+    )
     parser.add_argument("--file-size", type=int, help="largest file that may be written")
     parser.add_argument("--die", type=int, nargs=2, help="rank and step at which it kills itself, the first time")
     return parser.parse_args()
@@ -126,10 +130,14 @@ class Fate:
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
         self.step = 0
+        self.taken: list[Tensor] = []
 
     def __call__(self, model: nn.Module, micro_batch: Rows) -> dict[str, Tensor]:
         time.sleep(self.options.pause)
         first, last = self.options.nan
+        step, size = self.options.take
+        if size and self.step + 1 == step:
+            self.taken.append(torch.ones(size, dtype=torch.uint8))
         losses = objective(model, micro_batch)
         if first <= self.step + 1 <= last:
             losses["fit"] = losses["fit"] * float("nan")
@@ -160,6 +168,8 @@ def main() -> int:
     options = arguments()
     rank, seed = options.seed_of_rank or (-1, 0)
     options.seed = seed if os.environ.get("RANK") == str(rank) else options.seed
+    if options.group:
+        (options.group / "cgroup.procs").write_text(str(os.getpid()))
     config = TrainingConfig(
         steps=options.steps,
         learning_rate=1e-2,
