@@ -36,8 +36,8 @@ class ServeSettings:
     max_tokens: int = told(500_000, "Tokens of a request, each as often as it is computed.", least=1)
     max_connections: int = told(4096, "Connections at a time.", least=1)
     header_timeout: float = told(5.0, "Seconds for the whole head of a request.", above=0)
-    body_timeout: float = told(10.0, "Seconds for the whole body of a request.", above=0)
-    send_timeout: float = told(10.0, "Seconds for a client to read its answer.", above=0)
+    body_timeout: float = told(9.0, "Seconds for the whole body of a request.", above=0)
+    send_timeout: float = told(9.0, "Seconds for a client to read its answer.", above=0)
     idle_timeout: float = told(75.0, "Seconds that a connection may be idle between requests.", above=0)
     drain: float = told(30.0, "Seconds after SIGTERM for what was accepted to be answered.", above=0)
     bert_as_service: str | None = told(
