@@ -94,7 +94,7 @@ class _Verbs:
         return self._answer(self._asked("embed", texts, lambda found: _vectors(found, unit), unit=unit, **options))
 
     def similarity(self, texts: Sequence[str], **options: Any) -> Any:
-        """The cosines of all pairs of texts, (texts, texts); all of them in one request. Options: layers, pooling."""
+        """The cosines of all pairs of texts, (texts, texts), in one request. Options: layers, pooling, prompt."""
         return self._answer(self._asked("similarity", texts, _array, at_once=max(1, len(texts)), **options))
 
     def search(self, queries: Sequence[str], top: int = 10) -> Any:

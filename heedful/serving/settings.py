@@ -17,7 +17,10 @@ class ServeSettings:
 
     name: tuple[str, ...] = told((), "A model under a name of its own.", several=True, metavar="NAME=FOLDER")
     search: tuple[str, ...] = told(
-        (), "A file of lines, for the verb search of a model.", several=True, metavar="NAME=FILE"
+        (),
+        "What a model searches: lines, or an index of heedful search.",
+        several=True,
+        metavar="NAME=FILE",
     )
     host: str = told("127.0.0.1", "The address to listen on; 0.0.0.0 for all.")
     port: int = told(8000, "The port; 0 for any that is free.", least=0, below=65536)
@@ -26,8 +29,8 @@ class ServeSettings:
     )
     device: str | None = told(None, "cpu, cuda, cuda:1 …", unset="a GPU if there is one")
     threads: int | None = told(None, "Threads that compute, each on a core.", unset="one a core, at most 8", least=1)
-    batch_tokens: int = told(1024, "Tokens that are computed together.", least=1)
-    max_wait: float = told(2.0, "Seconds that others may keep a request waiting; beyond, it is refused.", above=0)
+    batch_tokens: int = told(512, "Tokens that are computed together.", least=1)
+    max_wait: float = told(0.5, "Seconds that others may keep a request waiting; beyond, it is refused.", above=0)
     max_queue: int = told(1_000_000, "Tokens that may wait.", least=1)
     timeout: float = told(60.0, "Seconds within which every request is answered.", above=0)
     max_body: int = told(8 * 2**20, "Bytes of a request's body.", least=1)
