@@ -28,6 +28,7 @@ VERBS = (
     "finetune",
     "generate",
     "inspect",
+    "ladder",
     "look",
     "nearest",
     "new",

@@ -36,7 +36,7 @@ line.grid { stroke: var(--grid); }
 .level { --c: var(--soft); }
 path { fill: none; stroke: var(--c); stroke-linecap: round; stroke-linejoin: round; }
 path.curve { stroke-width: 2; } path.raw { stroke-width: 1; opacity: .3; }
-path.spread { stroke-width: 1.5; opacity: .5; }
+path.spread { stroke-width: 1.5; opacity: .5; } path.bar-spread { stroke: var(--ink); stroke-width: 1.5; }
 path.level { stroke-width: 1.5; stroke-linecap: butt; }
 .d0 { stroke-dasharray: 7 4; } .d1 { stroke-dasharray: 2 3; } .d2 { stroke-dasharray: 9 3 2 3; }
 circle { fill: var(--c); stroke: var(--card); stroke-width: 1; }
