@@ -53,21 +53,23 @@ def _tiles(told: Mapping[str, Any]) -> str:
 
 
 def _table(rows: Sequence[Row], found: Sequence[Quantity]) -> str:
-    cells = [
-        {"model": row["model"], "sees": row["sees"], **{one.title: _cell(row, one) for one in found}} for row in rows
-    ]
-    return section("The table", f'<div class="card">{table(cells)}</div>')
+    head = "".join(f'<th scope="col">{markup(title)}</th>' for title in ("model", "sees", *(q.title for q in found)))
+    body = "".join(f"<tr>{_cells(row, found)}</tr>" for row in rows)
+    whole = f'<table class="wide"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+    return section("The table", f'<div class="card">{whole}</div>')
 
 
-def _cell(row: Row, quantity: Quantity) -> str:
-    return "failed" if row["reason"] and quantity.value(row) is None else quantity.told(row)
+def _cells(row: Row, found: Sequence[Quantity]) -> str:
+    missing = "failed" if row["reason"] else None
+    told = [row["sees"], *((missing if one.value(row) is None else None) or one.told(row) for one in found)]
+    return f'<th scope="row">{markup(row["model"])}</th>' + "".join(f"<td>{markup(text)}</td>" for text in told)
 
 
 def _curves(rows: Sequence[Row], runs: Mapping[str, Path]) -> str:
     """A chart for each loss, with all models that have it."""
     charts: dict[str, list[Curve]] = {}
     end = max((row["training"].get("seconds", 0.0) for row in rows), default=0.0)
-    for row in rows:
+    for number, row in enumerate(rows):
         training = row["training"]
         if "steps" not in training:
             continue
@@ -76,7 +78,7 @@ def _curves(rows: Sequence[Row], runs: Mapping[str, Path]) -> str:
         for series in read_metrics(runs[row["model"]] / "metrics.jsonl").series.values():
             if series.prefix == "losses":
                 points = [(start + pace * step, y) for step, y in zip(series.steps, series.values, strict=True)]
-                charts.setdefault(series.leaf, []).append(Curve(row["model"], points))
+                charts.setdefault(series.leaf, []).append(Curve(row["model"], points, number=number))
     drawn = [
         f'<figure class="card"><h3>{markup(words(name))}</h3>{line_chart(name, curves, end, "seconds")}</figure>'
         for name, curves in charts.items()

@@ -11,6 +11,7 @@ from typing import Any
 
 from heedful.checkpoints.encoder_folder import load_encoder
 from heedful.checkpoints.folder import ModelFolder
+from heedful.errors import HeedfulError
 from heedful.inference.embedder import Embedder
 from heedful.inference.judged_pairs import agreement, read_pairs, text_vectors
 from heedful.inference.nearest import WordVectors
@@ -77,6 +78,8 @@ def perplexity(model: Embedder, texts: Sequence[str], length: int) -> dict[str, 
             left_out += 1
         else:
             whole += line
+    if not whole.score.tokens:
+        raise HeedfulError(f"no stretch of the held-out text fits into {limit} tokens", remedy="use longer `phases`")
     quantity = {"pseudo": whole.score.perplexity} if kind == "pseudo" else {"word_perplexity": whole.per_word}
     return {**score_told(whole, kind), **quantity, "left_out": left_out}
 

@@ -53,7 +53,7 @@ class RungRun:
     @cached_property
     def texts(self) -> list[str]:
         """The text for perplexities."""
-        return valid_stretches(Corpus.open(self.settings.corpus), self.settings.valid)
+        return valid_stretches(Corpus.open(self.settings.corpus), self.settings.valid, self.length)
 
     @property
     def length(self) -> int:

@@ -38,6 +38,7 @@ class LabelledTask:
     kind: str
     train: str
     dev: str
+    toy: bool = False  # whether the files are ours to write
 
 
 def tasks_of(told: Sequence[str], output: Path) -> list[LabelledTask]:
@@ -70,13 +71,13 @@ def _toy_task(name: str, output: Path) -> LabelledTask:
         known = (f"{one}.{language}" for one in TOY_KINDS for language in TASKS[one].languages)
         raise HeedfulError(f"the toy world has no task {name!r}", remedy=f"choose one of {', '.join(known)}")
     train, dev = (str(output / TOY / name / f"{split}.{TASKS[task].format}") for split in ("train", "dev"))
-    return LabelledTask(name, TOY_KINDS[task], train, dev)
+    return LabelledTask(name, TOY_KINDS[task], train, dev, toy=True)
 
 
 def write_toy(tasks: Sequence[LabelledTask], output: Path) -> None:
     """Write the files of the toy world's tasks among these, unless they are there."""
     for task in tasks:
-        if Path(task.train).parents[1] != output / TOY or Path(task.dev).exists():
+        if not task.toy or Path(task.dev).exists():  # dev is written last
             continue
         kind, _, language = task.name.partition(".")
         for path, text in task_files(TASKS[kind], language, SIZES["normal"], seed=0):

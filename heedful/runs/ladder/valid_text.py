@@ -1,7 +1,7 @@
 """The text that perplexities are taken of, the same for all models: whole sentences, as many as fill a stretch.
 
-A stretch is shorter than the examples that the models were trained on, so that none of them is asked about a place
-that it has never seen.
+A stretch has half as many words as the examples of training have tokens, so that no model is asked about a place that
+it has never seen.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ from heedful.errors import HeedfulError
 from heedful.runs.settings import Place
 from heedful.text.sentences import split_sentences
 
-STRETCH = 60  # words
+TOKENS_A_WORD = 2  # at most, nearly always
 MOST_WORDS = 250_000
 LONG_WORD = 8  # letters; text without spaces is measured by them
 
 
-def valid_stretches(corpus: Corpus, file: Place | None) -> list[str]:
-    """The held-out text, of a file or of the corpus itself, in stretches."""
-    found = list(first_words(_filled(_of_corpus(corpus) if file is None else _of_file(file)), MOST_WORDS))
+def valid_stretches(corpus: Corpus, file: Place | None, length: int) -> list[str]:
+    """The held-out text, of a file or of the corpus itself, in stretches for models trained on this many tokens."""
+    sentences = _of_corpus(corpus) if file is None else _of_file(file)
+    found = list(first_words(_filled(sentences, length // TOKENS_A_WORD), MOST_WORDS))
     if not found:
         where = corpus.folder if file is None else file
         raise HeedfulError("there is no held-out text", where=where, remedy="give a text as `valid`")
@@ -55,11 +56,11 @@ def _of_corpus(corpus: Corpus) -> Iterator[str]:
     return (" ".join(words.sentence(number)) for number in range(words.sentences))
 
 
-def _filled(sentences: Iterable[str]) -> Iterator[str]:
-    """Sentences joined as far as there is room; an empty one ends a stretch."""
+def _filled(sentences: Iterable[str], room: int) -> Iterator[str]:
+    """Sentences joined as far as there is room for words; an empty one ends a stretch."""
     parts: list[str] = []
     for sentence in sentences:
-        if parts and (not sentence or sum(map(_size, parts)) + _size(sentence) > STRETCH):
+        if parts and (not sentence or sum(map(_size, parts)) + _size(sentence) > room):
             yield " ".join(parts)
             parts = []
         parts += [sentence] if sentence else []
