@@ -16,6 +16,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from heedful.calls import build_corpus as build_corpus
+    from heedful.calls import distil as distil
     from heedful.calls import evaluate as evaluate
     from heedful.calls import evaluate_translator as evaluate_translator
     from heedful.calls import finetune as finetune
@@ -31,6 +32,7 @@ _HOMES = {
     "HeedfulError": "heedful.errors",
     "Run": "heedful.runs.run",
     "build_corpus": "heedful.calls",
+    "distil": "heedful.calls",
     "evaluate": "heedful.calls",
     "evaluate_translator": "heedful.calls",
     "finetune": "heedful.calls",

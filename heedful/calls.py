@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from heedful.errors import HeedfulError
+from heedful.runs.distilling.settings import DistillingSettings
 from heedful.runs.finetuning.settings import FinetuningSettings
 from heedful.runs.ladder.settings import LadderSettings
 from heedful.runs.preparation.settings import CorpusSettings, TokenizerSettings
@@ -58,6 +59,11 @@ class PretrainingCall(Session, PretrainingSettings):
 @dataclass(frozen=True)
 class FinetuningCall(Session, FinetuningSettings):
     """What `finetune` takes."""
+
+
+@dataclass(frozen=True)
+class DistillingCall(Session, DistillingSettings):
+    """What `distil` takes."""
 
 
 @dataclass(frozen=True)
@@ -135,6 +141,17 @@ def finetune(given: dict[str, Any], how: Session) -> Run:
     settings = settings_of(FinetuningSettings, with_own_fields(given), how.resume)
     with _stage(settings.output, how) as stage:
         return finetune_all(settings, stage)
+
+
+@_taking(DistillingCall)
+def distil(given: dict[str, Any], how: Session) -> Run:
+    """Let a small model learn from a large one: its sentence vectors, or its answers to a task."""
+    from heedful.runs.distilling import run
+    from heedful.runs.settings_file import settings_of
+
+    settings = settings_of(DistillingSettings, given, how.resume)
+    with _stage(settings.output, how) as stage:
+        return run.distil(settings, stage)
 
 
 @_taking(TranslationCall)

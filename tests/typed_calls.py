@@ -10,6 +10,7 @@ import heedful
 def right() -> dict[str, float]:
     run = heedful.finetune("classify", model=Path("m"), train=[("a text", "good")], output="run", epochs=3, resume=True)
     heedful.pretrain("corpus", "run", size="mini", budget="30m", on_event=print)
+    heedful.distil("teacher", "run", train=["a text"], size="mini", keep_width=True)
     heedful.train_translator(train=("a.en", "a.de"), output=Path("run"), progress=False)
     heedful.train_tokenizer(["a.txt"], "tokenizer", vocab_size=8000)
     heedful.build_corpus("a.txt", "corpus", tokenizer="tokenizer", words=True)

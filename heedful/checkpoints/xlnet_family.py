@@ -9,7 +9,8 @@ from heedful.checkpoints.family import Family
 from heedful.checkpoints.xlnet_names import XLNET_NAMES
 from heedful.errors import HeedfulError
 from heedful.models.informed_start import InformedStart
-from heedful.models.xlnet import XlnetConfig, XlnetForPretraining, initialise, sized
+from heedful.models.xlnet import XlnetConfig, initialise, sized
+from heedful.models.xlnet_lm import XlnetForPretraining
 from heedful.text.tokenizer import Tokenizer
 from heedful.text.xlnet_pipeline import read_spiece
 
@@ -63,6 +64,7 @@ XLNET = Family(
     pretraining=XlnetForPretraining,
     informed=InformedStart(bias="lm.bias"),
     objectives=("permutation",),
+    language_model=XlnetForPretraining,
     pooling="last",
     parts={"lm": "language model head"},
     per_piece=("encoder.embeddings.token.weight", "lm.bias"),

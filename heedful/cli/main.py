@@ -20,6 +20,7 @@ VERBS = (
     "bench",
     "convert",
     "corpus",
+    "distil",
     "doctor",
     "embed",
     "evaluate",

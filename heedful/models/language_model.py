@@ -6,6 +6,7 @@ It scores texts, and `heedful/decoding.py` writes them with it: `start` reads pr
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -53,10 +54,11 @@ class LanguageModel(nn.Module, ABC):
 
     def log_probabilities(self, batch: Batch, targets: Tensor) -> Tensor:
         """log p of what came after each token of a batch, (N,) for targets (N,); memory goes by parts."""
-        states = self.encoder(batch).last
-        rows = max(1, ROWS_TIMES_PIECES // self.encoder.config.vocab_size)
-        parts = zip(torch.split(states, rows), torch.split(targets, rows), strict=True)
-        return torch.cat([self._at(self.logits(some), right) for some, right in parts])
+        return chosen_log_probabilities(self.logits, self.next_states(batch), targets, self.encoder.config.vocab_size)
+
+    def next_states(self, batch: Batch) -> Tensor:
+        """The states, (N, D), whose logits say what comes after each token of a batch."""
+        return self.encoder(batch).last  # type: ignore[no-any-return]
 
     def pack(self) -> None:
         """Make this model faster on a CPU, for inference only, where it can be."""
@@ -67,9 +69,24 @@ class LanguageModel(nn.Module, ABC):
         """The same for what is not its encoder."""
         return
 
-    @staticmethod
-    def _at(logits: Tensor, right: Tensor) -> Tensor:
-        return torch.log_softmax(logits.float(), -1).gather(1, right[:, None])[:, 0]
+
+def chosen_log_probabilities(
+    logits: Callable[[Tensor], Tensor], states: Tensor, targets: Tensor, pieces: int
+) -> Tensor:
+    """log softmax(logits(states))[targets], (N,) of states (N, D) and targets (N,), some rows of logits at a time."""
+    rows = max(1, ROWS_TIMES_PIECES // pieces)
+    found = [torch.zeros(0, device=states.device)]
+    for some, right in zip(torch.split(states, rows), torch.split(targets, rows), strict=True):
+        found.append(torch.log_softmax(logits(some).float(), -1).gather(1, right[:, None])[:, 0])
+    return torch.cat(found)
+
+
+def packed_product(matrix: Tensor, bias: Tensor | None = None) -> PackedLinear:
+    """The product with a token matrix (V, D), for inference on a CPU."""
+    head = nn.Linear(matrix.shape[1], len(matrix))
+    head.weight = nn.Parameter(matrix.detach(), requires_grad=False)
+    head.bias = nn.Parameter(matrix.new_zeros(len(matrix)) if bias is None else bias.detach(), requires_grad=False)
+    return PackedLinear(head)
 
 
 class TiedLanguageModel(LanguageModel):
@@ -92,11 +109,7 @@ class TiedLanguageModel(LanguageModel):
 
     def pack_head(self) -> None:
         """The product with the token matrix."""
-        matrix = self.encoder.token_matrix
-        head = nn.Linear(matrix.shape[1], len(matrix))
-        head.weight = nn.Parameter(matrix.detach(), requires_grad=False)
-        nn.init.zeros_(head.bias)
-        self.packed_head = PackedLinear(head)
+        self.packed_head = packed_product(self.encoder.token_matrix)
 
 
 ROWS_TIMES_PIECES = 4_000_000  # of the logits that are in memory at once

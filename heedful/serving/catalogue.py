@@ -20,7 +20,7 @@ from heedful.serving.refusals import Refusal
 from heedful.serving.settings import ServeSettings
 from heedful.serving.verbs.embed import Embed, Lines, Search, Similarity
 from heedful.serving.verbs.generate import Generate
-from heedful.serving.verbs.guess import Fill, LeftToRightScore, MaskedScore
+from heedful.serving.verbs.guess import Fill, LanguageModelScore, MaskedScore
 from heedful.serving.verbs.look import Attention, Tokenize
 from heedful.serving.verbs.predict import Predict
 from heedful.serving.verbs.translate import Translate, TranslationScore
@@ -125,7 +125,9 @@ def _served_encoder(name: str, model: Embedder, lines: str | None) -> Served:
         verbs += [Fill(lm), MaskedScore(model)]
     generator = _if_there(lambda: model.generator)
     if generator is not None:
-        verbs += [Generate(generator), LeftToRightScore(model)]
+        verbs += [Generate(generator), LanguageModelScore(model)]
+    if model.folder.family.two_way_lm is not None and _if_there(lambda: model.two_way_lm) is not None:
+        verbs.append(LanguageModelScore(model))
     if lines is not None:
         verbs.append(Search(model, read_lines(model, lines)))
     by_name = {verb.name: verb for verb in verbs}

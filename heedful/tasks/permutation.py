@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
-import torch
 from torch import Tensor, nn
 
 from heedful.checkpoints.encoder_folder import save_model
@@ -22,26 +21,12 @@ from heedful.data.corpus.permuted import (
     PermutedMicroBatch,
     as_permuted,
 )
-from heedful.models.xlnet import Xlnet
+from heedful.models.xlnet_lm import XlnetForPretraining
 from heedful.nn.cross_entropy import summed_cross_entropy
 from heedful.tasks.pretraining_objective import PretrainingObjective
 from heedful.text.xlnet_pipeline import framed_at_the_end
 
 EXAMPLES_SHOWN = 4
-
-
-class PermutedModel(Protocol):
-    """What this needs of a model, which is an `nn.Module`."""
-
-    @property
-    def encoder(self) -> Xlnet: ...
-
-    @property
-    def device(self) -> torch.device: ...
-
-    def lm_logits(self, states: Tensor) -> Tensor:
-        """(M, D) -> (M, V)."""
-        ...
 
 
 class PermutationObjective(PretrainingObjective):
@@ -74,9 +59,9 @@ class PermutationObjective(PretrainingObjective):
 
 def logits(model: nn.Module, micro_batch: PermutedMicroBatch) -> Tensor:
     """What the query stream expects at the predicted places, (M, V)."""
-    permuted = cast(PermutedModel, model)
+    permuted = cast(XlnetForPretraining, model)
     states = permuted.encoder.predictions(micro_batch.batch, micro_batch.order, micro_batch.targets).last
-    return permuted.lm_logits(states)
+    return permuted.logits(states)
 
 
 class PermutedExamination:
@@ -121,4 +106,4 @@ class PermutedExamination:
         return shown
 
     def _taken(self, numbers: Any, model: nn.Module) -> PermutedMicroBatch:
-        return as_permuted(*self.maker.take(numbers)).to(str(cast(PermutedModel, model).device))
+        return as_permuted(*self.maker.take(numbers)).to(str(cast(XlnetForPretraining, model).device))
