@@ -66,7 +66,7 @@ def quantities(rows: Sequence[Mapping[str, Any]]) -> list[Quantity]:
         Quantity("embedding, words/s", ("speed", "words_per_second"), _whole, group="Cost", better="higher"),
         Quantity("peak memory", ("training", "peak_memory"), _megabytes, group="Cost", better="lower"),
         Quantity("perplexity a word", ("perplexity", "word_perplexity"), _four, group="Perplexity", better="lower"),
-        Quantity("pseudo-perplexity", ("perplexity", "pseudo"), _four, group="Perplexity", better="lower"),
+        Quantity("pseudo-perplexity", ("perplexity", "pseudo_perplexity"), _four, group="Perplexity", better="lower"),
         *(
             Quantity(f"{name}, Spearman", ("pairs", name, "spearman"), _three, group="Words", better="higher")
             for name in pairs

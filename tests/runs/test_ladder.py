@@ -51,8 +51,8 @@ def test_the_whole_table_and_nothing_of_it_twice(world: Path, tmp_path: Path) ->
     lstm, bert = ladder.rows
     assert (lstm["model"], lstm["sees"], bert["sees"]) == ("lstm-lm", "left", "both, deep")
     assert not lstm["reason"] and not bert["reason"] and lstm["training"]["steps"] == 12
-    assert lstm["perplexity"]["word_perplexity"] > 1 and "pseudo" not in lstm["perplexity"]
-    assert bert["perplexity"]["pseudo"] > 1 and "word_perplexity" not in bert["perplexity"]
+    assert lstm["perplexity"]["word_perplexity"] > 1 and "pseudo_perplexity" not in lstm["perplexity"]
+    assert bert["perplexity"]["pseudo_perplexity"] > 1 and "word_perplexity" not in bert["perplexity"]
     for row in ladder.rows:
         tries = row["tasks"]["sentiment.en"]
         assert {len(tries[way]["values"]) for way in ("frozen", "tuned")} == {2} and tries["tuned"]["spread"] >= 0

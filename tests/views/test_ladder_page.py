@@ -29,7 +29,7 @@ def row(model: str, **told: Any) -> dict[str, Any]:
 FAILED = {"reason": "there was no room", "training": {"reason": "there was no room"}}
 ROWS = [
     row("gpt"),
-    row("bert", perplexity={"pseudo": 45.0}),
+    row("bert", perplexity={"pseudo_perplexity": 45.0}),
     row(
         "xlnet",
         **FAILED,

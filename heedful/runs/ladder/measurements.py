@@ -11,13 +11,12 @@ from typing import Any
 
 from heedful.checkpoints.encoder_folder import load_encoder
 from heedful.checkpoints.folder import ModelFolder
-from heedful.errors import HeedfulError
 from heedful.inference.embedder import Embedder
 from heedful.inference.judged_pairs import agreement, read_pairs, text_vectors
 from heedful.inference.nearest import WordVectors
 from heedful.inference.scoring import LineScore, kind_of_score, score_lines, score_told
 from heedful.json_files import read_json
-from heedful.runs.ladder.valid_text import first_words, sample_of
+from heedful.runs.ladder.valid_text import cut_short, first_words, sample_of
 from heedful.runs.run import Run
 from heedful.runs.settings import Place
 from heedful.training.peak_memory import peak_memory
@@ -54,9 +53,9 @@ def of_size(folder: ModelFolder) -> dict[str, Any]:
 
 
 def speed(model: Embedder, texts: Sequence[str]) -> dict[str, float]:
-    """How fast texts become vectors; tokens are the model's own, words are parted by white space for all alike."""
+    """How fast short texts become vectors; tokens are the model's own, words are parted by white space."""
     wanted = model.features((-1,), "concat", None, "sentence", normalize=False)
-    some = list(first_words(texts, EMBEDDED_WORDS))
+    some = list(cut_short(first_words(texts, EMBEDDED_WORDS)))
     list(model.chunks(some[:WARM_UP], wanted))
     began = time.perf_counter()
     tokens = sum(chunk.tokens for chunk in model.chunks(some, wanted))
@@ -66,22 +65,14 @@ def speed(model: Embedder, texts: Sequence[str]) -> dict[str, float]:
 
 
 def perplexity(model: Embedder, texts: Sequence[str], length: int) -> dict[str, Any]:
-    """The perplexity of a word, or the pseudo-perplexity of a token; texts that do not fit are left out and counted.
+    """The perplexity of a word, or the pseudo-perplexity of a token.
 
-    A model whose places can run out is not asked about more tokens than the `length` it was trained on.
+    What has attention reads in windows of the `length` it was trained on: about places further on it knows nothing.
     """
     kind = kind_of_score(model)
-    limit = None if model.encoder.max_length is None else length
-    whole, left_out = LineScore(), 0
-    for line in score_lines(model, sample_of(texts, PSEUDO_WORDS) if kind == "pseudo" else texts, limit):
-        if line.score.truncated:
-            left_out += 1
-        else:
-            whole += line
-    if not whole.score.tokens:
-        raise HeedfulError(f"no stretch of the held-out text fits into {limit} tokens", remedy="use longer `phases`")
-    quantity = {"pseudo": whole.score.perplexity} if kind == "pseudo" else {"word_perplexity": whole.per_word}
-    return {**score_told(whole, kind), **quantity, "left_out": left_out}
+    asked = sample_of(texts, PSEUDO_WORDS) if kind == "pseudo" else texts
+    lines = score_lines(model, asked, length if model.encoder.has_attention else None)
+    return score_told(sum(lines, LineScore()), kind)
 
 
 def similarity(model: Embedder, pairs: Place, static: bool) -> dict[str, Any]:

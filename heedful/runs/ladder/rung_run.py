@@ -17,7 +17,7 @@ from heedful.runs.ladder.rungs import Rung, pretraining_of
 from heedful.runs.ladder.settings import LadderSettings
 from heedful.runs.ladder.tasks import LabelledTask, tasks_of
 from heedful.runs.ladder.trials import WAYS, Way, finished, settings_of_try, tried
-from heedful.runs.ladder.valid_text import valid_stretches
+from heedful.runs.ladder.valid_text import valid_texts
 from heedful.runs.pretraining.plan import parse_phases
 from heedful.runs.pretraining.run import pretrain
 from heedful.runs.run import Stage
@@ -53,7 +53,7 @@ class RungRun:
     @cached_property
     def texts(self) -> list[str]:
         """The text for perplexities."""
-        return valid_stretches(Corpus.open(self.settings.corpus), self.settings.valid, self.length)
+        return valid_texts(Corpus.open(self.settings.corpus), self.settings.valid)
 
     @property
     def length(self) -> int:

@@ -1,29 +1,25 @@
-"""The text that perplexities are taken of, the same for all models: whole sentences, as many as fill a stretch.
-
-A stretch has half as many words as the examples of training have tokens, so that no model is asked about a place that
-it has never seen.
-"""
+"""The text that perplexities and speed are measured on, the same for all models."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 
 from heedful.data.corpus.corpus import Corpus
 from heedful.data.corpus.whole_words import WholeWords
 from heedful.data.text_files import read_texts
 from heedful.errors import HeedfulError
 from heedful.runs.settings import Place
-from heedful.text.sentences import split_sentences
 
-TOKENS_A_WORD = 2  # at most, nearly always
 MOST_WORDS = 250_000
+SHORT = 25  # words of a text for embedding, about a sentence
 LONG_WORD = 8  # letters; text without spaces is measured by them
 
 
-def valid_stretches(corpus: Corpus, file: Place | None, length: int) -> list[str]:
-    """The held-out text, of a file or of the corpus itself, in stretches for models trained on this many tokens."""
-    sentences = _of_corpus(corpus) if file is None else _of_file(file)
-    found = list(first_words(_filled(sentences, length // TOKENS_A_WORD), MOST_WORDS))
+def valid_texts(corpus: Corpus, file: Place | None) -> list[str]:
+    """The held-out text: the lines of a file, or the documents of the corpus's own held-out part."""
+    texts = _documents(corpus) if file is None else (text for text in read_texts(file) if text.strip())
+    found = list(first_words(texts, MOST_WORDS))
     if not found:
         where = corpus.folder if file is None else file
         raise HeedfulError("there is no held-out text", where=where, remedy="give a text as `valid`")
@@ -45,27 +41,20 @@ def sample_of(texts: Sequence[str], words: int) -> list[str]:
     return list(texts[::stride])
 
 
-def _of_file(file: Place) -> Iterator[str]:
-    for text in read_texts(file):
-        yield from split_sentences(text)
-        yield ""
+def cut_short(texts: Iterable[str]) -> Iterator[str]:
+    """The texts in pieces of a few words."""
+    for text in texts:
+        words = text.split()
+        yield from (" ".join(words[start : start + SHORT]) for start in range(0, len(words), SHORT))
 
 
-def _of_corpus(corpus: Corpus) -> Iterator[str]:
-    words = WholeWords(corpus, "held_out")
-    return (" ".join(words.sentence(number)) for number in range(words.sentences))
-
-
-def _filled(sentences: Iterable[str], room: int) -> Iterator[str]:
-    """Sentences joined as far as there is room for words; an empty one ends a stretch."""
-    parts: list[str] = []
-    for sentence in sentences:
-        if parts and (not sentence or sum(map(_size, parts)) + _size(sentence) > room):
-            yield " ".join(parts)
-            parts = []
-        parts += [sentence] if sentence else []
-    if parts:
-        yield " ".join(parts)
+def _documents(corpus: Corpus) -> Iterator[str]:
+    words, before = WholeWords(corpus, "held_out"), 0
+    for shard in words.shards:
+        sentences = len(shard.arrays["word_sentences"])
+        for start, stop in pairwise([*shard.arrays["documents"].tolist(), sentences]):
+            yield " ".join(word for number in range(start, stop) for word in words.sentence(before + number))
+        before += sentences
 
 
 def _size(text: str) -> int:
