@@ -23,7 +23,6 @@ from heedful.inference.continuation import Continuation
 from heedful.inference.repetition import penalised, recalling
 from heedful.models.encoder import Encoder
 from heedful.models.language_model import LanguageModel
-from heedful.nn.packed_linear import can_pack
 from heedful.text.ends import Ends
 from heedful.text.tokenizer import Tokenizer
 
@@ -263,8 +262,8 @@ class TextGenerator:
         return torch.Generator(self.device).manual_seed(int(hashed(asked.seed, number)[0]) >> 1)
 
 
-def language_model_of(folder: ModelFolder, encoder: Encoder, device: str) -> LanguageModel:
-    """The language model of a folder around its encoder, which is loaded and may be packed."""
+def unpacked_language_model(folder: ModelFolder, encoder: Encoder) -> LanguageModel:
+    """The language model of a folder around its encoder, which is loaded and may be packed; its head is not."""
     build = folder.family.language_model
     if build is None:
         masked = folder.family.masked_lm is not None
@@ -279,9 +278,6 @@ def language_model_of(folder: ModelFolder, encoder: Encoder, device: str) -> Lan
         for part in (part for part in folder.family.parts if not part.startswith("encoder.")):
             if hasattr(model, part):
                 fill_parameters(model.get_submodule(part), found, prefix=f"{part}.")
-    model.to(device)
-    if device == "cpu" and can_pack():
-        model.pack_head()
     return model.eval()
 
 
