@@ -45,7 +45,7 @@ def read_scheme(config: Mapping[str, Any], where: Path) -> Int8Scheme | None:
         return None
     method = values.get("quant_method") if isinstance(values, dict) else values
     if method != METHOD:
-        what = f"the weights are stored by {method!r}, which is not supported"
+        what = f"{KEY}: the weights are stored by {method!r}, which is not supported"
         raise HeedfulError(what, where=where, remedy="use the weights from before they were quantised")
     scheme = from_mapping(Int8Scheme, values, f"{where}: {KEY}")
     if not there:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Literal, get_args
 
 import torch
@@ -73,6 +74,12 @@ def computes_in_int8(asked: str, device: str, stored: bool, force: bool) -> bool
     return False
 
 
+def int8_told() -> str:
+    """What `heedful doctor` says of int8."""
+    found = int8_instructions()
+    return f"{found.reason}: {'faster than float32' if found.there else 'float32 is used unless int8 is forced'}"
+
+
 @torch.inference_mode()
 def encoder_in_int8(folder: ModelFolder, encoder: Encoder, texts: Iterable[str] = ()) -> Int8Scheme:
     """Put the encoder of a folder in int8, as the folder has it or else as a check on texts decides."""
@@ -103,8 +110,8 @@ def translator_in_int8(folder: TranslationFolder, texts: Iterable[str] = ()) -> 
     if folder.int8 is not None:
         put_in_int8(model, folder.int8.float32, int8_levels())
         return folder.int8
-    limit = min(folder.max_length, MOST_TOKENS)
-    sources, targets = ([one.ids for one in side.encode_batch(_chosen(texts), limit)] for side in folder.sides)
+    limit, chosen = min(folder.max_length, MOST_TOKENS), _chosen(texts)
+    sources, targets = ([one.ids for one in side.encode_batch(chosen, limit)] for side in folder.sides)
     pairs = [lay_out([source], [target]) for source, target in zip(sources, targets, strict=True)]
     return decided(model, lambda: [_centred(model.logits(model(pair))) for pair in pairs])
 
@@ -154,7 +161,7 @@ def _worst_first(found: dict[str, Place], answers: Answers) -> list[str]:
 
 def _chosen(texts: Iterable[str]) -> list[str]:
     """A few of the user's texts, or ours if there are none with a word in them."""
-    given = [text for text in texts if text.strip()][:MOST_TEXTS]
+    given = list(islice((text for text in texts if text.strip()), MOST_TEXTS))
     return given or list(SENTENCES)
 
 

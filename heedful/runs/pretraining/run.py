@@ -13,6 +13,7 @@ from heedful.checkpoints.families import family_named
 from heedful.checkpoints.family import Family
 from heedful.checkpoints.folder import read_folder
 from heedful.checkpoints.grown import grown_config, load_grown
+from heedful.checkpoints.int8_scheme import refuse_training
 from heedful.data.corpus.corpus import Corpus
 from heedful.data.corpus.phases import Phase, PretrainingSource
 from heedful.errors import HeedfulError
@@ -122,6 +123,7 @@ def _model_config(settings: PretrainingSettings, corpus: Corpus, objective: Pret
 
 def _config_of_start(settings: PretrainingSettings, start: Place, corpus: Corpus) -> EncoderConfig:
     folder = read_folder(start)
+    refuse_training(folder.int8, folder.path)
     if settings.set:
         raise HeedfulError("`set` does not go with `start`", remedy="the shape is that of the folder")
     if folder.tokenizer is not None and not extends(corpus.tokenizer, folder.tokenizer):
