@@ -65,7 +65,7 @@ class FinetuningSettings:
     pooling: str | None = told(
         None,
         "What sums a text up: cls, or mean or max of its tokens; not for tag and answer.",
-        unset="cls; mean for embed",
+        unset="cls; mean for embed, and for word2vec",
     )
     head: str | None = told(None, "For tag: linear, bilstm, crf or bilstm-crf.", unset="linear")
     combine: str | None = told(None, "How the layers of `features` are joined, for tag: concat, sum or mix (learned).")
