@@ -63,7 +63,9 @@ class SequenceClassifier(Head):
         super().__init__(encoder if pooling == "cls" else encoder.without_pooler(), features)
         self.pooling = pooling
         self.dropout = nn.Dropout(encoder.config.dropout)
-        self.classifier = nn.Linear(encoder.width * max(1, len(features)), labels)
+        own = pooling == "cls" and not features  # what Hugging Face has a class for
+        bias = encoder.config.classifier_bias or not own
+        self.classifier = nn.Linear(encoder.width * max(1, len(features)), labels, bias=bias)
 
     def forward(self, selection: Selection) -> Tensor:
         """A selection of the summary rows of R sequences -> (R, K)."""
