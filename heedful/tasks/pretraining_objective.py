@@ -71,7 +71,7 @@ class PretrainingObjective(ABC):
     def losses(self, model: nn.Module, micro_batch: Any) -> Losses:
         """The sum of each loss over a micro-batch, which stands for itself."""
 
-    def in_run(self, model: nn.Module, lanes: int) -> Any:
+    def in_run(self, model: nn.Module, lanes: int, recipe: Any) -> Any:
         """What the trainer calls (`heedful.training.contract.Objective`), for batches of up to so many rows.
 
         One whose state travels from batch to batch gives a `Remembering`.

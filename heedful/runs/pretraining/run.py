@@ -67,7 +67,7 @@ def prepare(settings: PretrainingSettings, stage: Stage) -> Ready:
     return Ready(
         plan=plan,
         model=model,
-        objective=objective.in_run(model, max(plan.batch_sizes)),
+        objective=objective.in_run(model, max(plan.batch_sizes), plan.recipe),
         source=plan.source(corpus, objective),
         save=lambda folder: _save(model, folder, plan, corpus, objective, held_out),
         judge=held_out,
@@ -158,9 +158,10 @@ def _steps(
 def _seconds(
     settings: PretrainingSettings, corpus: Corpus, model: nn.Module, objective: PretrainingObjective, phase: Stretch
 ) -> float:
-    batches = batches_of(objective, corpus, recipe_of(settings, objective), settings.duplicates, phase.length)
+    recipe = recipe_of(settings, objective)
+    batches = batches_of(objective, corpus, recipe, settings.duplicates, phase.length)
     source = PretrainingSource([Phase(batches, TRIAL_STEPS, phase.batch_size)])
-    computed = objective.in_run(model, phase.batch_size)
+    computed = objective.in_run(model, phase.batch_size, recipe)
     return seconds_per_step(model, computed, source, training_of(settings, TRIAL_STEPS))
 
 
