@@ -34,7 +34,7 @@ class GptConfig(EncoderConfig):
     """The shape of a GPT-2; the fields have Hugging Face's names, the defaults are the smallest published one."""
 
     summary: ClassVar[SummaryRow] = "last"
-    classifier_bias: ClassVar[bool] = False
+    summary_bias: ClassVar[bool] = False
 
     vocab_size: int = 50257
     n_positions: int = 1024
