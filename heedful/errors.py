@@ -8,6 +8,11 @@ class TextWarning(UserWarning):
     """Something in a file of text that may not be what the user means."""
 
 
+def counted(count: int, noun: str) -> str:
+    """A number of things: 1 row, 2 rows."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
 class HeedfulError(Exception):
     """Something the user can put right. The command line prints it without a traceback."""
 

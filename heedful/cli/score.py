@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from heedful.cli.shared_options import encoding_option, force_option, text_option
-from heedful.errors import HeedfulError
+from heedful.errors import HeedfulError, counted
 
 if TYPE_CHECKING:
     from heedful.inference.scoring import Kind, LineScore
@@ -87,7 +87,7 @@ def _line(name: dict[str, Any], line: LineScore, kind: Kind, as_json: bool) -> s
     score = line.score
     if as_json:
         return json.dumps(finite({**name, **score_told(line, kind)}))
-    title = f"line {name['line']}" if "line" in name else f"whole ({score.texts - score.empty:,} lines)"
+    title = f"line {name['line']}" if "line" in name else f"whole ({counted(score.texts - score.empty, 'line')})"
     if not score.tokens:
         return f"{title:<24} {'empty':>14}   0 tokens"
     if kind == "pseudo":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,7 +30,7 @@ class Material:
     task: Task[Any]
     train: Dataset[Any]
     dev: Dataset[Any] | None
-    train_items: list[Item]
+    train_items: Sequence[Item]
     dev_items: list[Item]
 
     @classmethod

@@ -49,7 +49,9 @@ def pretrain(settings: PretrainingSettings, stage: Stage) -> Run:
 def prepare(settings: PretrainingSettings, stage: Stage) -> Ready:
     """Open the corpus, build the model and count the steps."""
     corpus = Corpus.open(settings.corpus)
-    parse_budget(settings.budget)
+    if parse_budget(settings.budget).seconds and settings.shard:
+        what = "a `budget` of time is measured with the whole model on one device, which `shard` is there to avoid"
+        raise HeedfulError(what, remedy="give steps, tokens or epochs, as 20000steps")
     family = family_named(settings.model) if settings.start is None else read_folder(settings.start).family
     objective = objective_of(family)
     settings = with_defaults(settings, objective, corpus)

@@ -34,6 +34,7 @@ class PretrainingSettings:
     phases: str = told("128:100%", "Lengths and their shares of the steps.")
     batch_size: int = told(32, "At the first length.", least=1)
     accumulate: int = told(1, "Gradient accumulation: micro-batches a step.", least=1, formerly="portions")
+    shard: bool = told(False, "Under torchrun: a slice of the model in each process, not all of it (FSDP2).")
     precision: Precision = told("auto", "Mixed precision: bfloat16 where the processor has it, else float32.")
     masking: str = told("token", "token, word or phrase.")
     mask_rate: float = told(0.15, "Share of the tokens to predict.")
