@@ -97,14 +97,14 @@ class Outcome:
 
     files: int = 0
     refused: int = 0
-    unaccounted: int = 0  # read, but with rows that are neither examples nor told
+    unaccounted: list[str] = field(default_factory=list)  # files read with rows that are neither examples nor told
     crashes: Counter[str] = field(default_factory=Counter)
     longest: float = 0.0  # seconds
 
     def row(self, name: str) -> list[Any]:
         """A line of the table."""
         read, crashed = self.files - self.refused - sum(self.crashes.values()), sum(self.crashes.values())
-        return [name, self.files, self.refused, read, self.unaccounted, crashed, f"{self.longest:.2f}"]
+        return [name, self.files, self.refused, read, len(self.unaccounted), crashed, f"{self.longest:.2f}"]
 
 
 class Hanging(BaseException):
@@ -127,14 +127,15 @@ def deadline() -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def judge(outcome: Outcome, read: Callable[[], bool]) -> None:
-    """Read once and count what became of it; `read` says whether everything is accounted for."""
+def judge(outcome: Outcome, path: Path, read: Callable[[], bool]) -> None:
+    """Read once and count what became of it; `read` says whether everything in the file is accounted for."""
     began = time.perf_counter()
     outcome.files += 1
     try:
         with deadline(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            outcome.unaccounted += not read()
+            if not read():
+                outcome.unaccounted.append(repr(path.read_bytes())[:3000])
     except HeedfulError:
         outcome.refused += 1
     except KeyboardInterrupt:
@@ -262,7 +263,7 @@ def fuzz_settings(folder: Path, count: int, rng: random.Random) -> dict[str, Out
             (folder / "model" / "tokenizer.json").rename(folder / "aside.json")
         header = name.endswith(".safetensors")
         path.write_bytes(special(content, rng) if header or rng.random() < 0.5 else mutated(content, rng))
-        judge(outcomes[name], lambda read=read: read(folder))  # type: ignore[misc]
+        judge(outcomes[name], path, lambda read=read: read(folder))  # type: ignore[misc]
         path.write_bytes(content)
         if name.endswith("vocab.txt"):
             (folder / "aside.json").rename(folder / "model" / "tokenizer.json")
@@ -326,7 +327,7 @@ def fuzz_labelled(folder: Path, count: int, rng: random.Random) -> dict[str, Out
             fitted.encode(found.examples, WORDS)
             return accounted_for(path, found)
 
-        judge(outcomes[name], read)
+        judge(outcomes[name], path, read)
     return outcomes
 
 
@@ -383,7 +384,6 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--output", type=Path, default=RESULTS / "fuzz.json")
     options = parser.parse_args()
-    rng = random.Random(options.seed)
     tables, remarks = [], []
     columns = ["what was mutated", "files", "refused", "read", "rows unaccounted for", "crashes", "longest (s)"]
     for fuzz, count in ((fuzz_settings, options.settings), (fuzz_labelled, options.labelled)):
@@ -392,15 +392,15 @@ def main() -> None:
         shutil.rmtree(folder)
         folder = Path(tempfile.mkdtemp())
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        outcomes = fuzz(folder, count, rng)
+        outcomes = fuzz(folder, count, random.Random(f"{options.seed} {fuzz.__name__}"))
         grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
         shutil.rmtree(folder)
         tables.append(Table(columns, [outcome.row(name) for name, outcome in outcomes.items()]))
         remarks.append(
             f"Reading the {count:,} files above took {grown:.0f} MB of memory more than reading the first 50."
         )
-        remarks += [crash for outcome in outcomes.values() for crash in outcome.crashes]
-    encoded, different = compare_encoders(options.strings, rng)
+        remarks += [told for outcome in outcomes.values() for told in (*outcome.crashes, *outcome.unaccounted)]
+    encoded, different = compare_encoders(options.strings, random.Random(options.seed))
     tables.append(Table(["random strings", "encoded otherwise than by the library"], [[encoded, len(different)]]))
     remarks += [repr(text) for text in different[:5]]
     write_results(

@@ -27,7 +27,8 @@ from transformers import XLNetLMHeadModel
 from heedful.checkpoints.encoder_folder import save_model
 from heedful.data.batching import flat_batch
 from heedful.data.corpus.permuted import PermutedMicroBatch
-from heedful.models.xlnet import XlnetForPretraining, initialise, sized
+from heedful.models.xlnet import initialise, sized
+from heedful.models.xlnet_lm import XlnetForPretraining
 from heedful.tasks.objectives import PERMUTATION
 from heedful.training.distributed import World
 from heedful.training.optimiser import Optimiser

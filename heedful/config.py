@@ -103,11 +103,22 @@ def _field(key: str, value: Any, wanted: Any, where: object) -> Any:
     try:
         return _converted(value, wanted, f"{where}: [{key}]")
     except TypeError:
-        kind = f"of type {wanted.__name__ if isinstance(wanted, type) and not get_args(wanted) else wanted}"
-        if get_origin(wanted) is Literal:
-            kind = f"one of {', '.join(map(repr, get_args(wanted)))}"
+        kind = _in_words(wanted)
         what = f"{key} is {_SHORT.repr(value)}, which is not {kind}"
         raise HeedfulError(what, where=where, remedy=f"give {key} a value that is {kind}") from None
+
+
+_WORDS = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
+
+
+def _in_words(wanted: Any) -> str:
+    """A type, for people: `int | None` is a whole number."""
+    origin, arguments = get_origin(wanted), get_args(wanted)
+    if origin is Literal:
+        return f"one of {', '.join(map(repr, arguments))}"
+    if origin in (Union, types.UnionType):
+        return " or ".join(_in_words(kind) for kind in arguments if kind is not types.NoneType)
+    return _WORDS.get(wanted) or f"of type {wanted.__name__ if isinstance(wanted, type) and not arguments else wanted}"
 
 
 def _converted(value: Any, wanted: Any, where: object) -> Any:

@@ -12,6 +12,11 @@ class PrecisionWarning(UserWarning):
     """A model is computed in another precision than was asked for."""
 
 
+def counted(count: int, noun: str) -> str:
+    """A number of things: 1 row, 2 rows."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
 class HeedfulError(Exception):
     """Something the user can put right. The command line prints it without a traceback."""
 

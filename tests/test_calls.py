@@ -168,7 +168,7 @@ def test_tensorboard_has_what_the_journal_has(finetune: Callable[..., heedful.Ru
     ("given", "said"),
     [
         ({"epoch": 3}, "did you mean 'epochs'?"),
-        ({"epochs": "three"}, "epochs is 'three', which is not of type float"),
+        ({"epochs": "three"}, "epochs is 'three', which is not a number"),
         ({"precision": "float16"}, "'auto', 'float32', 'bfloat16'"),
         ({"seed": -1}, "`seed` is -1"),
         ({"train": 7}, "data of type int is not understood"),

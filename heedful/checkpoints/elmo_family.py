@@ -32,5 +32,6 @@ ELMO = Family(
     sized=sized,
     pretraining=ElmoForPretraining,
     objectives=("bilm",),
+    two_way_lm=ElmoForPretraining,
     parts={"softmax": "softmax over words"},
 )

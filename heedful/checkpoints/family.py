@@ -66,6 +66,7 @@ class Family(Generic[C]):
     masked_lm: Callable[[C], nn.Module] | None = None  # the head that guesses masked tokens, on disk the part `mlm`
     token_heads: Mapping[str, Callable[[C], nn.Module]] = field(default_factory=dict)  # others over each state, by part
     language_model: Callable[[C], LanguageModel] | None = None  # the model that says what comes next
+    two_way_lm: Callable[[C], nn.Module] | None = None  # two of words that share a softmax, forwards and backwards
     pooling: str = "mean"  # how a text becomes a vector where nothing else is said
     parts: Mapping[str, str] = field(default_factory=dict)  # what a folder may lack -> what to call it
     informed: InformedStart | None = None  # what of a model can be counted before it is trained

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from heedful.checkpoints.config_json import ConfigFormat
+from heedful.checkpoints.config_json import CLASSIFIER, ConfigFormat
 from heedful.checkpoints.family import Family
 from heedful.checkpoints.xlnet_names import XLNET_NAMES
 from heedful.errors import HeedfulError
 from heedful.models.informed_start import InformedStart
-from heedful.models.xlnet import XlnetConfig, XlnetForPretraining, initialise, sized
+from heedful.models.xlnet import XlnetConfig, initialise, sized
+from heedful.models.xlnet_lm import XlnetForPretraining
 from heedful.text.tokenizer import Tokenizer
 from heedful.text.xlnet_pipeline import read_spiece
 
@@ -54,14 +55,17 @@ XLNET = Family(
     classes={
         "Model": "XLNetModel",
         "PreTraining": "XLNetLMHeadModel",
+        CLASSIFIER: "XLNetForSequenceClassification",
         "TokenClassification": "XLNetForTokenClassification",
         "QuestionAnswering": "XLNetForQuestionAnsweringSimple",
+        "MultipleChoice": "XLNetForMultipleChoice",
     },
     class_prefix="XLNet",
     sized=sized,
     pretraining=XlnetForPretraining,
     informed=InformedStart(bias="lm.bias"),
     objectives=("permutation",),
+    language_model=XlnetForPretraining,
     pooling="last",
     parts={"lm": "language model head"},
     per_piece=("encoder.embeddings.token.weight", "lm.bias"),

@@ -14,7 +14,7 @@ from heedful.cli.shared_options import (
     precision_option,
     text_option,
 )
-from heedful.errors import HeedfulError
+from heedful.errors import HeedfulError, counted
 
 if TYPE_CHECKING:
     from heedful.inference.embed_file import EmbedProgress
@@ -117,17 +117,19 @@ def command(
 def _tell(result: EmbedProgress, output: str, limit: int) -> None:
     """Say on standard error what was done, and what of it may not be meant."""
     if result.there:
-        click.echo(f"{output}: {result.texts:,} texts, there already from the same input and settings", err=True)
+        click.echo(
+            f"{output}: {counted(result.texts, 'text')}, there already from the same input and settings", err=True
+        )
         return
     if result.resumed:
-        click.echo(f"continued after {result.resumed:,} texts", err=True)
+        click.echo(f"continued after {counted(result.resumed, 'text')}", err=True)
     if result.blank:
         click.echo(f"{result.blank:,} of {result.texts:,} texts are blank", err=True)
     if result.truncated:
         click.echo(f"warning: {result.truncated:,} texts were longer than {limit} tokens and were cut", err=True)
     new, seconds = result.texts - result.resumed, max(result.seconds, 1e-9)
     speed = f"{new / seconds:,.1f} texts/s, {result.tokens / seconds:,.0f} tokens/s"
-    click.echo(f"{output}: {result.texts:,} texts in {seconds:.1f} s ({speed})", err=True)
+    click.echo(f"{output}: {counted(result.texts, 'text')} in {seconds:.1f} s ({speed})", err=True)
 
 
 def layer_list(text: str) -> list[int]:

@@ -14,6 +14,7 @@ from heedful.cli.console import table_console
 from heedful.cli.precision import tell_int8
 from heedful.cli.predict_file import tell_cut
 from heedful.cli.progress import progress_bar
+from heedful.errors import counted
 from heedful.inference.evaluation import Comparison, EvaluationReport, EvaluationSettings, evaluate
 from heedful.inference.load import predictor
 from heedful.inference.predictor import Predictor
@@ -53,7 +54,7 @@ def evaluate_and_show(
 
 
 def _show(models: Sequence[str], report: EvaluationReport, task: Task[Any]) -> None:
-    click.echo(f"{report.task}, {report.examples:,} examples")
+    click.echo(f"{report.task}, {counted(report.examples, 'example')}")
     for name, value in report.scores.items():
         low_high = report.intervals.get(name)
         click.echo(f"{name} {value:.4f}" + (f"  ({low_high[0]:.4f} to {low_high[1]:.4f})" if low_high else ""))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from heedful.cli.shared_options import encoding_option
+from heedful.errors import counted
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -129,7 +130,7 @@ def _print(found: list[Findings], shared: tuple[Remark, ...] | None) -> None:
 
     console = table_console()
     for findings in found:
-        console.print(f"{findings.file}: {findings.examples:,} examples to {findings.task}", markup=False)
+        console.print(f"{findings.file}: {counted(findings.examples, 'example')} to {findings.task}", markup=False)
         for lengths in findings.lengths:
             console.print(_lengths_table(lengths))
         if findings.labels:
@@ -158,7 +159,11 @@ def _bad_rows(findings: Findings) -> list[str]:
     count = len(findings.bad)
     listed = [f"  {row.where}  {row.what}" for row in findings.bad[:MOST_BAD_ROWS]]
     more = [f"  … and {count - MOST_BAD_ROWS:,} more, which --json lists"] if count > MOST_BAD_ROWS else []
-    return [f"{count:,} rows cannot be used (`heedful finetune --bad-rows skip` leaves them out):", *listed, *more]
+    return [
+        f"{counted(count, 'row')} cannot be used (`heedful finetune --bad-rows skip` leaves them out):",
+        *listed,
+        *more,
+    ]
 
 
 def _lengths_table(lengths: Lengths) -> Table:

@@ -8,6 +8,7 @@ import click
 
 from heedful.cli.run_options import RunCommand
 from heedful.cli.shared_options import encoding_option, force_option, text_option
+from heedful.errors import counted
 
 if TYPE_CHECKING:
     from heedful.inference.search import Index
@@ -96,7 +97,7 @@ def _add(index: Index, file: str, column: str | None) -> None:
 
     with progress_bar("embedding", count_texts(file), "texts") as advance:
         added = index.add(read_texts(file, column), file, lambda done: advance(done, done))
-    told = [f"{added.new:,} lines added"]
+    told = [f"{counted(added.new, 'line')} added"]
     told += [f"{added.known:,} were there already"] if added.known else []
     told += [f"{added.blank:,} blank ones passed over"] if added.blank else []
     told += [f"{added.cut:,} longer than the model reads and cut"] if added.cut else []

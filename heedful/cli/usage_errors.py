@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import click
 
 from heedful.errors import HeedfulError
 
+_NUMBERS = {"integer": "a whole number", "float": "a number"}
 NEAR, SHOWN = 3, 5  # names like the one that was written, and files of a folder, at most
 
 
@@ -25,7 +27,9 @@ def _what(error: click.ClickException) -> str:
         return f"there is no option {error.option_name}"
     if isinstance(error, click.MissingParameter):
         return error.format_message().rstrip(".")
-    return error.format_message().splitlines()[0].rstrip(".")
+    told = error.format_message().splitlines()[0].rstrip(".")
+    # Of a number with bounds, click says that text is "not a valid integer range".
+    return re.sub(r"is not a valid (integer|float)( range)?$", lambda found: f"is not {_NUMBERS[found[1]]}", told)
 
 
 def _remedy(error: click.ClickException, ctx: click.Context | None) -> str:

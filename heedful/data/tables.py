@@ -103,7 +103,9 @@ def column_named(name: str, table: Table, option: str) -> str:
 
 def no_column(what: str, table: Table, option: str) -> HeedfulError:
     """The error that a column is missing, with those that there are."""
-    remedy = f"say which column it is with `{option}`; the first line has to name the columns"
+    remedy = f"say which column it is with `{option}`"
+    if not isinstance(table.path, Rows):
+        remedy += "; the first line has to name the columns"
     if option in ("text", "pair", "label") and not holds_objects(table.path):
         remedy = (
             "if the first line names the columns, say which is which with `text`, `pair` and `label`; if it is a row "

@@ -27,10 +27,12 @@ from heedful.checkpoints.sentence_transformers import SentenceSettings
 from heedful.data.batching import TOKENS_PER_BATCH, cut_by_tokens, flat_batch
 from heedful.errors import HeedfulError
 from heedful.inference.attention_maps import AttentionMaps, attention_input, attention_weights
+from heedful.inference.both_directions import TwoWayLm, two_way_lm_of
 from heedful.inference.features import Features, Pieces, Vectors, features_of
 from heedful.inference.fill_mask import Blank, fill_mask
-from heedful.inference.generator import TextGenerator, unpacked_language_model, writing_of
+from heedful.inference.generator import TextGenerator, writing_of
 from heedful.inference.int8 import computes_in_int8, encoder_in_int8, head_in_int8
+from heedful.inference.language_models import unpacked_language_model
 from heedful.inference.masked_lm import MaskedLm, load_mlm_head
 from heedful.inference.onnx_engine import OnnxEncoder, onnx_file
 from heedful.inference.predictor import Predictor
@@ -179,6 +181,11 @@ class Embedder:
         if self.device == "cpu" and can_pack():
             model.pack_head()
         return model
+
+    @cached_property
+    def two_way_lm(self) -> TwoWayLm:
+        """The model with the softmax by which it says words forwards and backwards, read when it is first needed."""
+        return two_way_lm_of(self.folder, self.encoder, self.tokenizer, self.device)
 
     @cached_property
     def generator(self) -> TextGenerator:

@@ -13,15 +13,12 @@ from typing import Any, Literal
 
 import torch
 
-from heedful.checkpoints.folder import ModelFolder
-from heedful.checkpoints.weights import fill_parameters, unfilled
 from heedful.data.batching import flat_batch
 from heedful.data.chance import hashed
 from heedful.decoding import Beam, Hypothesis, Sampling, banned_symbols, beam_search, chooser, walk
 from heedful.errors import HeedfulError
 from heedful.inference.continuation import Continuation
 from heedful.inference.repetition import penalised, recalling
-from heedful.models.encoder import Encoder
 from heedful.models.language_model import LanguageModel
 from heedful.text.ends import Ends
 from heedful.text.tokenizer import Tokenizer
@@ -260,25 +257,6 @@ class TextGenerator:
 
     def _chance(self, asked: Writing, number: int) -> torch.Generator:
         return torch.Generator(self.device).manual_seed(int(hashed(asked.seed, number)[0]) >> 1)
-
-
-def unpacked_language_model(folder: ModelFolder, encoder: Encoder) -> LanguageModel:
-    """The language model of a folder around its encoder, which is loaded and may be packed; its head is not."""
-    build = folder.family.language_model
-    if build is None:
-        masked = folder.family.masked_lm is not None
-        raise HeedfulError(
-            f"a model of the type {folder.model_type} does not say what comes next",
-            where=folder.path,
-            remedy=("use `heedful fill` with it, or " if masked else "") + "give a language model, such as a GPT",
-        )
-    model = unfilled(lambda: build(folder.model_config), folder.weights)
-    model.encoder = encoder
-    with folder.open_weights() as found:
-        for part in (part for part in folder.family.parts if not part.startswith("encoder.")):
-            if hasattr(model, part):
-                fill_parameters(model.get_submodule(part), found, prefix=f"{part}.")
-    return model.eval()
 
 
 def _newer_half(limit: int) -> int:

@@ -23,7 +23,7 @@ from heedful.checkpoints.translation_folder import TranslationFolder
 from heedful.data.batching import flat_batch
 from heedful.data.bitext.pairs import lay_out
 from heedful.errors import HeedfulError, PrecisionWarning
-from heedful.inference.generator import unpacked_language_model
+from heedful.inference.language_models import unpacked_language_model
 from heedful.models.encoder import Encoder
 from heedful.models.int8_parts import ENCODER, Place, check_suited, places, put_in_int8
 from heedful.models.language_model import TiedLanguageModel
@@ -90,7 +90,8 @@ def encoder_in_int8(folder: ModelFolder, encoder: Encoder, texts: Iterable[str] 
     encodings = folder.require_tokenizer().encode_batch(_chosen(texts), min(folder.max_length, MOST_TOKENS))
     batches = [flat_batch([one.ids], [one.type_ids]) for one in encodings]
     model: nn.Module = encoder
-    if folder.family.language_model is not None and not is_for_task(folder):
+    build = folder.family.language_model
+    if isinstance(build, type) and issubclass(build, TiedLanguageModel) and not is_for_task(folder):
         model = unpacked_language_model(folder, encoder)
 
     def answers() -> list[Tensor]:

@@ -4,7 +4,8 @@ Each token of a text is hidden in turn and predicted from all the others:
 
     PLL(W) = Σ_t log P(w_t | W without t)        PPPL = exp(−(sum of PLL) / (number of tokens))
 
-A text of n tokens is computed n times, in copies of equal length; logits are made at the hidden places only.
+A text of n tokens is computed n times, in copies of equal length; logits are made at the hidden places only. One longer
+than the model is read in windows that overlap, and each token is hidden in the window that shows most around it.
 """
 
 from __future__ import annotations
@@ -19,12 +20,21 @@ from itertools import chain, islice
 from heedful.data.batching import TOKENS_PER_BATCH, cut_by_tokens
 from heedful.inference.masked_lm import MaskedLm
 from heedful.inference.workers import worker_pool
-from heedful.text.tokenizer import was_truncated
+from heedful.tasks.windows import home, spread
+from heedful.text.frame import Frame
 
 # So many tokens of hidden copies are sorted and shared out together: enough for all workers, and scores come often.
 TOKENS_PER_CHUNK = 16_384
 # The tokenizer works in parallel on this many texts at once.
 TEXTS_PER_CALL = 64
+
+
+def perplexity(loss_sum: float, count: int) -> float:
+    """exp of the mean loss; not a number where nothing was counted."""
+    try:
+        return math.exp(loss_sum / count) if count else math.nan
+    except OverflowError:
+        return math.inf
 
 
 @dataclass(frozen=True)
@@ -36,7 +46,7 @@ class Score:
     unknown: int = 0  # of them [UNK], which is easily guessed
     texts: int = 0
     empty: int = 0  # texts without a token
-    truncated: int = 0  # texts that lost their right part
+    windowed: int = 0  # texts longer than the model, read in windows that overlap
 
     @property
     def loss(self) -> float:
@@ -46,10 +56,7 @@ class Score:
     @property
     def perplexity(self) -> float:
         """exp(loss)."""
-        try:
-            return math.exp(self.loss)
-        except OverflowError:
-            return math.inf
+        return perplexity(self.loss_sum, self.tokens)
 
     def __add__(self, other: Score) -> Score:
         return Score(*(a + b for a, b in zip(vars(self).values(), vars(other).values(), strict=True)))
@@ -57,20 +64,24 @@ class Score:
 
 @dataclass(frozen=True)
 class MaskedText:
-    """A text as ids, of which some are hidden in turn."""
+    """A text in windows, [CLS] … [SEP] each, and the places that are hidden in turn, each with its window."""
 
-    ids: list[int]  # [CLS] … [SEP]
-    places: range  # those in between
-    truncated: bool
+    windows: list[list[int]]
+    places: list[tuple[int, int]]  # the number of a window, and a place in it
+
+    @property
+    def copies(self) -> list[tuple[list[int], int]]:
+        """The window and the place of every token."""
+        return [(self.windows[window], place) for window, place in self.places]
 
 
-# The number of a text in its chunk, and the place that is hidden.
-Copy = tuple[int, int]
+# The number of a text in its chunk, a window of it, and the place that is hidden.
+Copy = tuple[int, list[int], int]
 _Running = tuple[list[MaskedText], list[list[Copy]], list[Future[list[float]]]]
 
 
 def score_texts(lm: MaskedLm, texts: Iterable[str], max_length: int | None = None) -> Iterator[Score]:
-    """The score of each text, in order and in constant memory; what is longer than `max_length` tokens is cut.
+    """The score of each text, in order and in constant memory, in windows of at most `max_length` tokens.
 
     Added up, the scores give that of the whole.
     """
@@ -79,7 +90,10 @@ def score_texts(lm: MaskedLm, texts: Iterable[str], max_length: int | None = Non
 
 def score_sequences(lm: MaskedLm, sequences: Iterable[Sequence[int]]) -> Iterator[Score]:
     """As `score_texts`, of texts that are tokens already: [CLS] … [SEP], none longer than the model."""
-    yield from _scores(lm, (_text(lm, list(ids), truncated=False) for ids in sequences))
+    frame = lm.tokenizer.frame.single
+    before, size = len(frame.before.ids), frame.size
+    wholes = (list(ids) for ids in sequences)
+    yield from _scores(lm, (MaskedText([ids], [(0, before + i) for i in range(len(ids) - size)]) for ids in wholes))
 
 
 def _scores(lm: MaskedLm, texts: Iterable[MaskedText]) -> Iterator[Score]:
@@ -93,18 +107,23 @@ def _scores(lm: MaskedLm, texts: Iterable[MaskedText]) -> Iterator[Score]:
             yield from _finished(lm, *running.popleft())
 
 
-def _text(lm: MaskedLm, ids: list[int], truncated: bool) -> MaskedText:
-    frame = lm.tokenizer.frame.single
-    return MaskedText(ids, range(len(frame.before.ids), len(ids) - len(frame.after.ids)), truncated)
-
-
 def masked_texts(lm: MaskedLm, texts: Iterable[str], max_length: int | None = None) -> Iterator[MaskedText]:
-    """Texts as ids, each cut to `max_length` tokens or to what the model has room for."""
+    """Texts as ids, in windows of at most `max_length` tokens, or of what the model has room for."""
     limit = min((limit for limit in (max_length, lm.positions) if limit is not None), default=None)
     source = iter(texts)
     while some := list(islice(source, TEXTS_PER_CALL)):
-        for encoding in lm.tokenizer.encode_batch(some, limit, offsets=False):
-            yield _text(lm, encoding.ids, was_truncated(encoding))
+        for encoding in lm.tokenizer.pieces(some):
+            yield _windows(lm.tokenizer.frame, encoding.ids, limit)
+
+
+def _windows(frame: Frame, pieces: list[int], limit: int | None) -> MaskedText:
+    before = len(frame.single.before.ids)
+    windows = spread(len(pieces), len(pieces) or 1 if limit is None else limit - frame.single.size)
+    homes = ((token, home(windows, token)) for token in range(len(pieces)))
+    return MaskedText(
+        [frame.joined(pieces[window.start : window.stop])[0] for window in windows],
+        [(number, before + token - windows[number].start) for token, number in homes],
+    )
 
 
 def _chunks(texts: Iterable[MaskedText]) -> Iterator[list[MaskedText]]:
@@ -112,7 +131,7 @@ def _chunks(texts: Iterable[MaskedText]) -> Iterator[list[MaskedText]]:
     size = 0
     for text in texts:
         chunk.append(text)
-        size += len(text.ids) * max(len(text.places), 1)
+        size += len(text.windows[0]) * max(len(text.places), 1)
         if size >= TOKENS_PER_CHUNK:
             yield chunk
             chunk, size = [], 0
@@ -121,10 +140,10 @@ def _chunks(texts: Iterable[MaskedText]) -> Iterator[list[MaskedText]]:
 
 
 def _start(lm: MaskedLm, chunk: list[MaskedText], pool: ThreadPoolExecutor) -> _Running:
-    copies = [(number, place) for number, text in enumerate(chunk) for place in text.places]
-    lengths = [len(chunk[number].ids) for number, _ in copies]
+    copies = [(number, ids, place) for number, text in enumerate(chunk) for ids, place in text.copies]
+    lengths = [len(ids) for _, ids, _ in copies]
     batches = [[copies[i] for i in batch] for batch in cut_by_tokens(lengths, TOKENS_PER_BATCH)]
-    hidden = [[(chunk[number].ids, place) for number, place in batch] for batch in batches]
+    hidden = [[(ids, place) for _, ids, place in batch] for batch in batches]
     return chunk, batches, [pool.submit(hidden_losses, lm, batch) for batch in hidden]
 
 
@@ -143,7 +162,7 @@ def _finished(
 ) -> Iterator[Score]:
     by_text: list[list[float]] = [[] for _ in chunk]
     losses = chain.from_iterable(future.result() for future in futures)
-    for (number, _), loss in zip(chain.from_iterable(batches), losses, strict=True):
+    for (number, _, _), loss in zip(chain.from_iterable(batches), losses, strict=True):
         by_text[number].append(loss)
     for text, own in zip(chunk, by_text, strict=True):
         yield score_of(lm, text, own)
@@ -154,8 +173,8 @@ def score_of(lm: MaskedLm, text: MaskedText, losses: Sequence[float]) -> Score:
     return Score(
         loss_sum=math.fsum(losses),
         tokens=len(losses),
-        unknown=text.ids.count(lm.tokenizer.unk_id),
+        unknown=sum(ids[place] == lm.tokenizer.unk_id for ids, place in text.copies),
         texts=1,
         empty=int(not losses),
-        truncated=int(text.truncated),
+        windowed=int(len(text.windows) > 1),
     )

@@ -1,24 +1,25 @@
 """How natural a model finds each line of a text, by what the model is: `heedful score`.
 
-A language model is asked from left to right, a masked one by pseudo-perplexity, which is another quantity. A family
-joins with its `language_model`, or its `masked_lm`.
+A language model is asked from left to right, ELMo in both directions, a masked one by pseudo-perplexity, which is
+another quantity. A family joins with its `language_model`, its `two_way_lm` or its `masked_lm`.
 """
 
 from __future__ import annotations
 
-import math
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from heedful.errors import HeedfulError
+from heedful.inference.both_directions import score_both_ways
 from heedful.inference.embedder import Embedder
 from heedful.inference.left_to_right import score_left_to_right
-from heedful.inference.pseudo_perplexity import Score, score_texts
+from heedful.inference.pseudo_perplexity import Score, perplexity, score_texts
 
 # What WikiText has in place of rare words.
 UNKNOWN_MARK = "<unk>"
-Kind = Literal["left-to-right", "pseudo"]
+Kind = Literal["left-to-right", "both directions", "pseudo"]
 
 
 @dataclass(frozen=True)
@@ -28,37 +29,58 @@ class LineScore:
     score: Score = field(default_factory=Score)
     words: int = 0  # of the raw text, parted by white space
     marks: int = 0  # of them <unk>, which the tokenizer's own token for the unknown stands for
+    ways: Mapping[str, float] = field(default_factory=dict)  # the losses of single directions, where there are two
 
     @property
     def per_word(self) -> float:
         """exp of the loss of a word, the end of the text included: it compares models of different vocabularies."""
-        try:
-            return math.exp(self.score.loss_sum / self.words) if self.words else math.nan
-        except OverflowError:
-            return math.inf
+        return perplexity(self.score.loss_sum, self.words)
 
     def __add__(self, other: LineScore) -> LineScore:
-        return LineScore(self.score + other.score, self.words + other.words, self.marks + other.marks)
+        names = dict.fromkeys([*self.ways, *other.ways])
+        ways = {name: self.ways.get(name, 0.0) + other.ways.get(name, 0.0) for name in names}
+        return LineScore(self.score + other.score, self.words + other.words, self.marks + other.marks, ways)
 
 
 def kind_of_score(model: Embedder) -> Kind:
     """What the scores of a model are."""
-    return "left-to-right" if model.folder.family.language_model is not None else "pseudo"
+    family = model.folder.family
+    if family.language_model is not None:
+        return "left-to-right"
+    return "both directions" if family.two_way_lm is not None else "pseudo"
+
+
+def window_of(model: Embedder, max_length: int | None) -> int | None:
+    """How many tokens of a text a model sees at once; None for all: what it has read stays in an LSTM's state."""
+    if kind_of_score(model) == "both directions" and max_length is not None:
+        what = f"`max_length` has no effect on a model of the type {model.folder.model_type}"
+        raise HeedfulError(what, remedy="leave it out: it reads texts of any length")
+    return model.limit(max_length) if max_length is not None or model.encoder.has_attention else None
 
 
 def score_lines(model: Embedder, texts: Iterable[str], max_length: int | None = None) -> Iterator[LineScore]:
-    """The score of each text, in order and in constant memory; what is longer than `max_length` tokens is cut."""
+    """The score of each text, in order and in constant memory.
+
+    A text of more than `max_length` tokens, or than the model has room for, is read in windows that overlap by half,
+    so that each token is scored once.
+    """
     counts: deque[tuple[int, int]] = deque()
     given = _counted(texts, counts, _unknown_token(model))
-    if kind_of_score(model) == "left-to-right":
-        scores = score_left_to_right(
-            model.language_model, model.tokenizer, given, max_length or model.encoder.max_length
-        )
-    else:
-        scores = score_texts(model.masked_lm, given, model.limit(max_length))
-    for score in scores:
+    for score, ways in _scores(model, given, window_of(model, max_length)):
         words, marks = counts.popleft()
-        yield LineScore(score, 0 if score.empty else words, marks)
+        yield LineScore(score, 0 if score.empty else words, marks, ways)
+
+
+def _scores(model: Embedder, texts: Iterable[str], window: int | None) -> Iterator[tuple[Score, dict[str, float]]]:
+    kind = kind_of_score(model)
+    if kind == "both directions":
+        for one in score_both_ways(model.two_way_lm, texts):
+            yield one.score, {"forward": one.forward, "backward": one.backward}
+    elif kind == "pseudo":
+        yield from ((score, {}) for score in score_texts(model.masked_lm, texts, window))
+    else:
+        found = score_left_to_right(model.language_model, model.tokenizer, texts, window)
+        yield from ((score, {}) for score in found)
 
 
 def _counted(texts: Iterable[str], counts: deque[tuple[int, int]], unknown: str | None) -> Iterator[str]:
@@ -78,8 +100,17 @@ def score_told(line: LineScore, kind: Kind) -> dict[str, Any]:
     """A score with what follows from it, as JSON has it."""
     score, own = line.score, {"words": line.words, "marks": line.marks, "kind": kind}
     counts = {name: value for name, value in vars(score).items() if name != "loss_sum"}
-    per_word = {"word_perplexity": line.per_word} if kind == "left-to-right" else {}
-    return {"perplexity": score.perplexity, "loss": score.loss, **counts, **own, **per_word}
+    if kind == "pseudo":
+        return {"pseudo_perplexity": score.perplexity, "loss": score.loss, **counts, **own}
+    ways = {f"{name}_perplexity": perplexity(loss, score.tokens) for name, loss in line.ways.items()}
+    return {
+        "perplexity": score.perplexity,
+        "loss": score.loss,
+        **ways,
+        **counts,
+        **own,
+        "word_perplexity": line.per_word,
+    }
 
 
 def _counts(text: str, unknown: str | None) -> tuple[str, int, int]:

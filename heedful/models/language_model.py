@@ -6,6 +6,7 @@ It scores texts, and `heedful/decoding.py` writes them with it: `start` reads pr
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -14,7 +15,7 @@ from torch import Tensor, nn
 
 from heedful.models.encoder import Encoder
 from heedful.nn.cross_entropy import projected_cross_entropy
-from heedful.nn.packed_linear import packed, tied_linear
+from heedful.nn.packed_linear import PackedLinear, packed, tied_linear
 from heedful.schema import Batch
 
 
@@ -53,10 +54,11 @@ class LanguageModel(nn.Module, ABC):
 
     def log_probabilities(self, batch: Batch, targets: Tensor) -> Tensor:
         """log p of what came after each token of a batch, (N,) for targets (N,); memory goes by parts."""
-        states = self.encoder(batch).last
-        rows = max(1, ROWS_TIMES_PIECES // self.encoder.config.vocab_size)
-        parts = zip(torch.split(states, rows), torch.split(targets, rows), strict=True)
-        return torch.cat([self._at(self.logits(some), right) for some, right in parts])
+        return chosen_log_probabilities(self.logits, self.next_states(batch), targets, self.encoder.config.vocab_size)
+
+    def next_states(self, batch: Batch) -> Tensor:
+        """The states, (N, D), whose logits say what comes after each token of a batch."""
+        return self.encoder(batch).last  # type: ignore[no-any-return]
 
     def pack(self) -> None:
         """Make this model faster on a CPU, for inference only, where it can be."""
@@ -67,9 +69,21 @@ class LanguageModel(nn.Module, ABC):
         """The same for what is not its encoder."""
         return
 
-    @staticmethod
-    def _at(logits: Tensor, right: Tensor) -> Tensor:
-        return torch.log_softmax(logits.float(), -1).gather(1, right[:, None])[:, 0]
+
+def chosen_log_probabilities(
+    logits: Callable[[Tensor], Tensor], states: Tensor, targets: Tensor, pieces: int
+) -> Tensor:
+    """log softmax(logits(states))[targets], (N,) of states (N, D) and targets (N,), some rows of logits at a time."""
+    rows = max(1, ROWS_TIMES_PIECES // pieces)
+    found = [torch.zeros(0, device=states.device)]
+    for some, right in zip(torch.split(states, rows), torch.split(targets, rows), strict=True):
+        found.append(torch.log_softmax(logits(some).float(), -1).gather(1, right[:, None])[:, 0])
+    return torch.cat(found)
+
+
+def packed_product(matrix: Tensor, bias: Tensor | None = None) -> PackedLinear:
+    """The product with a token matrix (V, D), for inference on a CPU."""
+    return PackedLinear(tied_linear(matrix, bias))
 
 
 class TiedLanguageModel(LanguageModel):

@@ -25,7 +25,7 @@ from heedful.models.encoder import Encoder, EncoderConfig
 from heedful.models.sizes import TRANSFORMER_SIZES, size_named
 from heedful.nn.dropout import Dropout
 from heedful.nn.permutation import sights
-from heedful.nn.relative_attention import RelativeAttention, Sight, distance_sinusoids
+from heedful.nn.relative_attention import RelativeAttention, Sight, Slots, distance_sinusoids
 from heedful.schema import Batch, Encoded, Group
 from heedful.text.frame import SummaryRow
 
@@ -132,6 +132,8 @@ class Views:
 class XlnetLayer(nn.Module):
     """Relative attention and a feed-forward with GELU (erf form), each followed by residual + LayerNorm."""
 
+    also_forward: ClassVar[tuple[str, ...]] = ("answer",)  # computed like `forward` by whoever gathers the weights
+
     def __init__(self, config: XlnetConfig) -> None:
         super().__init__()
         width = config.d_model
@@ -157,6 +159,21 @@ class XlnetLayer(nn.Module):
         assert streams.query is not None
         kept = self.attention.remember(streams.content, views.groups, memory)
         return self._finished(streams.query, self.attention(streams.query, kept, views.distances, views.query))
+
+    def read(self, x: Tensor, views: Views) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """The content one layer up, (N, D), and the keys and values that it was given, (N, D) each."""
+        kept = self.attention.remember(x, views.groups)
+        flat = [
+            torch.cat([pair[part].permute(1, 2, 0, 3).flatten(0, 1).flatten(1) for pair in kept]) for part in (0, 1)
+        ]
+        return self._finished(x, self.attention(x, kept, views.distances, views.content)), (flat[0], flat[1])
+
+    def step(self, streams: tuple[Tensor, Tensor], slots: Slots) -> tuple[Tensor, Tensor]:
+        """The newest token of each of B · K hypotheses and the query for the next one, (B, K, D) each, one layer up."""
+        attention, (h, g) = self.attention, streams
+        attention.fill(h, slots)
+        content, query = (attention.over(x, slots, near) for x, near in zip(streams, slots.near, strict=True))
+        return self._finished(h, content), self._finished(g, query)
 
     def _finished(self, x: Tensor, mixed: Tensor) -> Tensor:
         x = self.attention_norm(x + self.dropout(self.attention.project(mixed)))
@@ -259,6 +276,11 @@ class Xlnet(Encoder):
         self.pooler = None
         return self
 
+    @property
+    def blocks(self) -> Sequence[XlnetLayer]:
+        """The layers, by their type."""
+        return [layer for layer in self.layers if isinstance(layer, XlnetLayer)]
+
     def _layer(self, number: int) -> XlnetLayer:
         layer = self.layers[number]
         assert isinstance(layer, XlnetLayer)
@@ -286,36 +308,6 @@ class Xlnet(Encoder):
             kept = min([block.shape[1] for block in blocks] + ([self.config.mem_len] if self.config.mem_len else []))
             found.append(torch.cat([block[:, block.shape[1] - kept :] for block in blocks]))
         return tuple(found)
-
-
-class LmHead(nn.Module):
-    """The token embedding's matrix and a bias: logits over the vocabulary."""
-
-    def __init__(self, config: XlnetConfig) -> None:
-        super().__init__()
-        self.bias = nn.Parameter(torch.zeros(config.vocab_size))
-
-    def forward(self, states: Tensor, matrix: Tensor) -> Tensor:
-        """(M, D) and the tied matrix (V, D) -> (M, V)."""
-        return F.linear(states, matrix, self.bias)
-
-
-class XlnetForPretraining(nn.Module):
-    """XLNet with the head of its permutation language model."""
-
-    def __init__(self, config: XlnetConfig) -> None:
-        super().__init__()
-        self.encoder = Xlnet(config, pooler=False)
-        self.lm = LmHead(config)
-
-    @property
-    def device(self) -> torch.device:
-        """Where its weights are."""
-        return self.lm.bias.device
-
-    def lm_logits(self, states: Tensor) -> Tensor:
-        """Logits over the vocabulary at states of either stream, (M, D) -> (M, V)."""
-        return self.lm(states, self.encoder.token_matrix)  # type: ignore[no-any-return]
 
 
 def initialise(model: nn.Module, config: XlnetConfig, seed: int) -> None:

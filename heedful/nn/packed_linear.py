@@ -28,11 +28,11 @@ def packed(linear: nn.Module, gelu: bool = False, form: str = "none") -> nn.Modu
     return nn.Sequential(product, nn.GELU(approximate=form)) if gelu else product
 
 
-def tied_linear(matrix: Tensor) -> nn.Linear:
-    """The product with a matrix that belongs to another layer, as a linear layer without a bias to speak of."""
+def tied_linear(matrix: Tensor, bias: Tensor | None = None) -> nn.Linear:
+    """The product with a matrix that belongs to another layer, as a linear layer; without a bias it is zero."""
     linear = nn.Linear(matrix.shape[1], len(matrix), device="meta")
     linear.weight = nn.Parameter(matrix.detach(), requires_grad=False)
-    linear.bias = nn.Parameter(matrix.new_zeros(len(matrix)), requires_grad=False)
+    linear.bias = nn.Parameter(matrix.new_zeros(len(matrix)) if bias is None else bias.detach(), requires_grad=False)
     return linear
 
 

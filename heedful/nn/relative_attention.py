@@ -11,6 +11,7 @@ depends on where a text begins, so states of the text before can be keys too: th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -46,6 +47,15 @@ class Sight:
     hidden: Tensor | None = None  # (b, Q, S) HIDDEN where a key must not be seen, else 0
     elsewhere: Tensor | None = None  # (b, Q, S) 1 where the key is in another segment, else 0
     seeing: Tensor | None = None  # (b, Q, 1) 0 for a query that sees nothing, else 1; None where all see something
+
+
+class Slots(NamedTuple):
+    """What K hypotheses of each of B texts see while they are written: keys and values that steps write into."""
+
+    keys: Tensor  # (B, H, S, d), of which the last K are of the newest tokens
+    values: Tensor
+    near: tuple[Tensor, Tensor]  # (H, S, d) the keys of the slots' distances, from the newest token and from the next
+    visible: Tensor | None  # (B, K, S) True for the ancestors of a hypothesis and itself; None for all
 
 
 def distance_sinusoids(farthest: int, count: int, width: int) -> Tensor:
@@ -97,6 +107,32 @@ class RelativeAttention(nn.Module):
         """The heads' results (M, H·d) joined by `o`, (M, D)."""
         return F.linear(mixed, self.o.flatten(1))
 
+    def distance_keys(self, distances: Tensor) -> Tensor:
+        """The projected sinusoids of some distances, (P, D) -> (H, P, d)."""
+        return (distances @ self.r.flatten(1)).view(len(distances), len(self.r_w_bias), -1).transpose(0, 1)
+
+    def fill(self, x: Tensor, slots: Slots) -> None:
+        """Write keys and values of the newest tokens (B, K, D) into the last slots."""
+        for kept, weight in ((slots.keys, self.k), (slots.values, self.v)):
+            kept[:, :, -x.shape[1] :] = self._split(x, weight)
+
+    def over(self, x: Tensor, slots: Slots, near: Tensor) -> Tensor:
+        """What one query of each hypothesis (B, K, D) sees of the slots, at distances with the keys `near` (H, S, d).
+
+        (B, K, H·d), not yet projected by `o`. All is in one segment, which moves all scores alike.
+        """
+        query = self._split(x, self.q)
+        u, v = self.r_w_bias[:, None], self.r_r_bias[:, None]
+        scores = (query + u) @ slots.keys.transpose(-1, -2) + (query + v) @ near.transpose(-1, -2)
+        scores = scores / math.sqrt(query.shape[-1])
+        if slots.visible is not None:
+            scores = scores.masked_fill(~slots.visible[:, None], HIDDEN)
+        return (scores.softmax(-1) @ slots.values).transpose(1, 2).flatten(2)
+
+    def _split(self, x: Tensor, weight: Tensor) -> Tensor:
+        """(B, K, D) -> (B, H, K, d)."""
+        return (x @ weight.flatten(1)).view(*x.shape[:2], *self.r_w_bias.shape).transpose(1, 2)
+
     def weights(
         self, x: Tensor, kept: Sequence[KeyValues], distances: Tensor, sights: Sequence[Sight]
     ) -> tuple[Tensor, ...]:
@@ -109,7 +145,7 @@ class RelativeAttention(nn.Module):
     ) -> Iterator[tuple[Tensor, KeyValues, Tensor, Sight]]:
         """For each group its scaled queries (H, b, Q, d), keys and values, the keys of its distances (H, P, d)."""
         scaled = x @ self.q.flatten(1) * self.q.shape[-1] ** -0.5
-        every = (distances @ self.r.flatten(1)).view(len(distances), len(self.r_w_bias), -1).transpose(0, 1)
+        every = self.distance_keys(distances)
         parts = torch.split(scaled, [_rows(sight.layout) for sight in sights])
         for rows, key_values, sight in zip(parts, kept, sights, strict=True):
             count = key_values.keys.shape[2] + sight.length - 1

@@ -20,7 +20,7 @@ from heedful.serving.refusals import Refusal
 from heedful.serving.settings import ServeSettings
 from heedful.serving.verbs.embed import Embed, Lines, Search, Similarity
 from heedful.serving.verbs.generate import Generate
-from heedful.serving.verbs.guess import Fill, LeftToRightScore, MaskedScore
+from heedful.serving.verbs.guess import Fill, LanguageModelScore, MaskedScore
 from heedful.serving.verbs.look import Attention, Tokenize
 from heedful.serving.verbs.predict import Predict
 from heedful.serving.verbs.translate import Translate, TranslationScore
@@ -72,8 +72,8 @@ class Catalogue:
 def read_catalogue(folders: Sequence[str], settings: ServeSettings) -> Catalogue:
     """Load all models, and the lines to search."""
     named, lines = checked_names(folders, settings), settings.named_lines()
-    how = {"device": settings.device, "precision": settings.precision, "force": settings.force}
-    models = {name: load(folder, **how) for name, folder in named.items()}
+    how = (settings.device, settings.force, settings.precision)
+    models = {name: load(folder, *how) for name, folder in named.items()}
     return Catalogue([served(name, model, lines.get(name)) for name, model in models.items()])
 
 
@@ -126,7 +126,9 @@ def _served_encoder(name: str, model: Embedder, lines: str | None) -> Served:
         verbs += [Fill(lm), MaskedScore(model)]
     generator = _if_there(lambda: model.generator)
     if generator is not None:
-        verbs += [Generate(generator), LeftToRightScore(model)]
+        verbs += [Generate(generator), LanguageModelScore(model)]
+    if model.folder.family.two_way_lm is not None and _if_there(lambda: model.two_way_lm) is not None:
+        verbs.append(LanguageModelScore(model))
     if lines is not None:
         verbs.append(Search(model, read_lines(model, lines)))
     by_name = {verb.name: verb for verb in verbs}

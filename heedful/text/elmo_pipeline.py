@@ -8,7 +8,7 @@ that the ids alone tell the words, and a tokenizer.json of the `tokenizers` libr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 import tokenizers
@@ -54,6 +54,19 @@ def word_ids(word: str) -> list[int]:
     """The ids of one word as it is written."""
     first, *rest = word.encode("utf-8", errors="replace") or b"?"
     return [FIRST_BYTES + first, *(OTHER_BYTES + byte for byte in rest)]
+
+
+def spelled_words(ids: Sequence[int]) -> list[str]:
+    """The words that tokens spell; one that is no byte is a word by the name it has."""
+    special, words = list(SPECIAL_TOKENS.values()), list[bytes]()
+    for number in ids:
+        if number < FIRST_BYTES:
+            words.append(special[number].encode())
+        elif number < OTHER_BYTES:
+            words.append(bytes([number - FIRST_BYTES]))
+        else:
+            words[-1:] = [b"".join([*words[-1:], bytes([number - OTHER_BYTES])])]
+    return [word.decode("utf-8", errors="replace") for word in words]
 
 
 def _byte_letters() -> list[str]:

@@ -1,7 +1,8 @@
 """Where a text begins and ends for a model that reads it from left to right.
 
 A tokenizer that frames texts (`[CLS] text [SEP]`) has said so itself. GPT-2's puts nothing around them: its one token
-for the end of a text, `<|endoftext|>`, also stands before the next.
+for the end of a text, `<|endoftext|>`, also stands before the next. So does the `<sep>` of XLNet, which frames texts at
+their end alone: `text <sep> <cls>`, and of two the second comes after a `<sep>`.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ class Ends:
         end = tokenizer.id_of(tokenizer.special_tokens.get("eos", ""))
         if frame.before.ids and frame.after.ids:
             return cls(frame.before.ids[-1], frame.after.ids[0], framed=True)
+        if frame.after.ids:
+            return cls(frame.after.ids[0], frame.after.ids[0], framed=False)
         if end is None:
             what = "the tokenizer has no token for the end of a text"
             raise HeedfulError(

@@ -10,6 +10,7 @@ import torch
 
 _CGROUP = Path("/sys/fs/cgroup")
 _PROCESSES = Path("/proc")
+_NAMES = {"": ("memory.max", "memory.current"), "memory": ("memory.limit_in_bytes", "memory.usage_in_bytes")}
 
 
 def available(device: str = "cpu") -> int | None:
@@ -43,8 +44,21 @@ def _below_limit() -> int | None:
 
 
 def _in_container() -> int | None:
-    most, used = (_text(_CGROUP / name).strip() for name in ("memory.max", "memory.current"))
-    return int(most) - int(used) if most.isdigit() and used.isdigit() else None
+    """The least that a control group of this process, or one around it, leaves; in both versions of the interface."""
+    left = []
+    for line in _text(_PROCESSES / "self/cgroup").splitlines():
+        _, kinds, path = line.split(":", 2)
+        if kinds in ("", "memory"):
+            root = _CGROUP / kinds
+            inner = root / path.lstrip("/")
+            for group in [inner, *inner.parents[: len(inner.parts) - len(root.parts)], root]:
+                left += _left_in(group, *_NAMES[kinds])
+    return min(left, default=None)
+
+
+def _left_in(group: Path, limit: str, usage: str) -> list[int]:
+    most, used = (_text(group / name).strip() for name in (limit, usage))
+    return [int(most) - int(used)] if most.isdigit() and used.isdigit() else []
 
 
 def _text(path: Path) -> str:

@@ -47,9 +47,20 @@ class Needs:
 
     def beside(self, free: int | None) -> str:
         """The needs beside the memory that is free, in words; None where nobody knows."""
-        short = self.activations is None or (free is not None and self.gradients + self.activations > free)
         there = "how much is free is not known" if free is None else f"{megabytes(free)} are free"
-        return f"memory: {self}; {there}{', which may be too little' if short else ''}"
+        return f"memory: {self}; {there}{self._too_little(free)}"
+
+    def _too_little(self, free: int | None) -> str:
+        """Words for memory that may not suffice, with a size to try."""
+        if self.activations is None:
+            return ", which may be too little: try twice the `accumulate`, or half the batch"
+        if free is None or self.gradients + self.activations <= free:
+            return ""
+        if (room := free - self.gradients) <= 0:
+            return ", which may be too little: try a smaller model"
+        return (
+            f", which may be too little: try {-(-self.activations // room)} times the `accumulate`, or a smaller batch"
+        )
 
 
 def megabytes(size: float) -> str:
@@ -87,6 +98,15 @@ def told_plainly(where: object) -> Iterator[None]:
             where=where,
             remedy="use a smaller model or a machine with more memory",
         ) from error
+
+
+def does_not_fit(tokens: int, where: object) -> HeedfulError:
+    """The error that not even one example fits, with a size to try."""
+    return HeedfulError(
+        f"a single example of {tokens:,} tokens does not fit into memory",
+        where=where,
+        remedy=f"use sequences of {max(1, tokens // 2):,} tokens, a smaller model or more memory",
+    )
 
 
 def drop_failed_backward(device: str = "cpu") -> None:

@@ -11,7 +11,8 @@ import pytest
 from heedful.checkpoints.encoder_folder import save_model
 from heedful.checkpoints.folder import read_folder
 from heedful.errors import HeedfulError
-from heedful.models.xlnet import XlnetConfig, XlnetForPretraining
+from heedful.models.xlnet import XlnetConfig
+from heedful.models.xlnet_lm import XlnetForPretraining
 from heedful.text.tokenizer import Tokenizer
 
 

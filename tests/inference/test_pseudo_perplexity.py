@@ -62,14 +62,22 @@ def test_equal_to_brute_force(
         assert score.loss_sum == pytest.approx(sum(losses), rel=1e-5, abs=1e-6)
     whole = sum(scores, Score())
     assert whole.perplexity == pytest.approx(math.exp(sum(everything) / len(everything)), rel=1e-5)
-    assert (whole.texts, whole.empty, whole.truncated, whole.unknown) == (len(TEXTS), 2, 0, 1)
+    assert (whole.texts, whole.empty, whole.windowed, whole.unknown) == (len(TEXTS), 2, 0, 1)
 
 
-def test_a_long_text_is_cut_and_counted(lm: MaskedLm) -> None:
-    long, cut = score_texts(lm, ["the cat sees the dog", "the cat sees"], max_length=5)
-    assert (long.tokens, long.truncated) == (3, 1)
-    assert (cut.tokens, cut.truncated) == (3, 0)
-    assert long.loss_sum == pytest.approx(cut.loss_sum, rel=1e-6)
+def test_a_long_text_is_read_in_windows_and_every_token_is_hidden_once(
+    lm: MaskedLm, theirs: transformers.BertForMaskedLM
+) -> None:
+    text = "the cat sees the dog love a"
+    long, short = score_texts(lm, [text, "the cat sees"], max_length=6)
+    ids = lm.tokenizer.pieces([text])[0].ids
+    assert len(ids) == 7 and (long.tokens, long.windowed) == (7, 1) and (short.tokens, short.windowed) == (3, 0)
+    frame, expected = (lm.tokenizer.cls_id, lm.tokenizer.sep_id), 0.0
+    for start, hidden in ((0, (0, 1, 2)), (2, (1,)), (3, (1, 2, 3))):  # four tokens a window, the most around each
+        window = [frame[0], *ids[start : start + 4], frame[1]]
+        losses = brute_force(theirs, window, lm.tokenizer.mask_id)
+        expected += sum(losses[place] for place in hidden)
+    assert long.loss_sum == pytest.approx(expected, rel=1e-5)
 
 
 @pytest.mark.parametrize("chunk", [65_536, 40])

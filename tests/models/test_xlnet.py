@@ -12,7 +12,8 @@ import heedful
 from heedful.checkpoints.encoder_folder import save_model
 from heedful.data.batching import flat_batch
 from heedful.errors import HeedfulError
-from heedful.models.xlnet import XlnetConfig, XlnetForPretraining, initialise, sized
+from heedful.models.xlnet import XlnetConfig, initialise, sized
+from heedful.models.xlnet_lm import XlnetForPretraining
 from heedful.text.tokenizer import Tokenizer
 from heedful.text.xlnet_pipeline import framed_at_the_end
 

@@ -13,7 +13,8 @@ from torch import Tensor
 from heedful.checkpoints.encoder_folder import load_encoder, load_for_pretraining, save_model
 from heedful.checkpoints.folder import read_folder
 from heedful.data.batching import flat_batch
-from heedful.models.xlnet import XlnetConfig, XlnetForPretraining, initialise
+from heedful.models.xlnet import XlnetConfig, initialise
+from heedful.models.xlnet_lm import XlnetForPretraining
 from heedful.schema import Batch
 
 SHAPE: dict[str, Any] = {"vocab_size": 50, "d_model": 24, "n_layer": 3, "n_head": 3, "d_inner": 40}
@@ -89,7 +90,7 @@ def test_every_state_and_map_and_the_memory(
             close(state, expected.hidden_states[number].flatten(0, 1))
         for number, maps in found.attention.items():
             close(torch.stack(maps), expected.attentions[number - 1])
-        close(ours.lm_logits(found.last), expected.logits.flatten(0, 1))
+        close(ours.logits(found.last), expected.logits.flatten(0, 1))
         memory, mems = found.memory, expected.mems
         for own, other in zip(memory or (), mems, strict=True):
             close(own.transpose(0, 1), other)
@@ -107,9 +108,9 @@ def test_texts_of_unlike_length_are_as_each_by_itself(
         theirs(torch.tensor([i]), token_type_ids=torch.tensor([s])).logits[0]
         for i, s in zip(ids, segments, strict=True)
     ]
-    close(ours.lm_logits(ours.encoder(batch).last), torch.cat(expected))
+    close(ours.logits(ours.encoder(batch).last), torch.cat(expected))
     rows = torch.tensor([22, 3, 8])
-    close(ours.lm_logits(ours.encoder.states_at(batch, rows)), torch.cat(expected)[rows])
+    close(ours.logits(ours.encoder.states_at(batch, rows)), torch.cat(expected)[rows])
 
 
 @pytest.mark.parametrize("segments", [False, True])
@@ -126,7 +127,7 @@ def test_permutation_logits_with_and_without_memory(
         expected = theirs(ids, token_type_ids=kinds, perm_mask=later, target_mapping=mapping, mems=mems, use_mems=True)
         targets = (order.flatten() >= 0).nonzero()[:, 0]
         found = ours.encoder.predictions(batch_of(ids, kinds), order.flatten(), targets, memory)
-        close(ours.lm_logits(found.last), expected.logits.flatten(0, 1))
+        close(ours.logits(found.last), expected.logits.flatten(0, 1))
         memory, mems = found.memory, expected.mems
         for own, other in zip(memory or (), mems, strict=True):
             close(own.transpose(0, 1), other)
@@ -159,7 +160,7 @@ def test_a_folder_written_here_gives_the_same_logits_there(tmp_path: Path) -> No
     assert not info["missing_keys"] and not info["unexpected_keys"] and not info["mismatched_keys"]
     ids, kinds = tokens(0)
     close(
-        model.lm_logits(model.encoder(batch_of(ids, kinds)).last),
+        model.logits(model.encoder(batch_of(ids, kinds)).last),
         theirs.eval()(ids, token_type_ids=kinds).logits.flatten(0, 1),
     )
     save_model(model.encoder, tmp_path / "alone", None)
@@ -176,7 +177,7 @@ def test_gradients_are_theirs(ours: XlnetForPretraining, theirs: transformers.XL
     theirs(ids, token_type_ids=kinds, perm_mask=later, target_mapping=mapping).logits.square().sum().backward()
     targets = (order.flatten() >= 0).nonzero()[:, 0]
     found = ours.encoder.predictions(batch_of(ids, kinds), order.flatten(), targets)
-    ours.lm_logits(found.last).square().sum().backward()
+    ours.logits(found.last).square().sum().backward()
     expected = dict(theirs.named_parameters())
     for name, parameter in ours.encoder.layers[0].attention.named_parameters():
         close(parameter.grad / 100, expected[f"transformer.layer.0.rel_attn.{name}"].grad / 100)

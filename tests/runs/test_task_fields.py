@@ -65,7 +65,7 @@ def test_options_become_what_the_field_holds(tiny_folder: Path, tmp_path: Path) 
     [
         ({"set": {"surenes": 0.7}}, "did you mean sureness?"),
         ({"set": {"rounds": "many"}}, "rounds=many is not understood"),
-        ({"set": {"rounds": 0.5}}, "rounds is 0.5, which is not of type int"),
+        ({"set": {"rounds": 0.5}}, "rounds is 0.5, which is not a whole number"),
         ({"set": {"labels": ["a"]}}, "labels of careful is found in the training data"),
         ({"surenes": 0.7}, "unknown key 'surenes'"),
     ],

@@ -19,6 +19,7 @@ from heedful.cli.sink import sink
 from heedful.data.tables import column_named, ending, is_table, read_table, text_under
 from heedful.data.text_files import refuse_ragged
 from heedful.decoding import Beam, Sampling
+from heedful.errors import counted
 from heedful.inference.load import load_translator
 from heedful.inference.translator import TEXTS_PER_CHUNK, Translated, Translator
 from heedful.models.transformer import Transformer
@@ -108,7 +109,9 @@ def translate_file(options: Options) -> None:
     if blank:
         click.echo(f"{blank:,} of {count:,} texts are blank, and so are their translations", err=True)
     if options.output:
-        click.echo(f"{options.output}: {count:,} texts in {seconds:.1f} s ({count / seconds:,.1f} texts/s)", err=True)
+        click.echo(
+            f"{options.output}: {counted(count, 'text')} in {seconds:.1f} s ({count / seconds:,.1f} texts/s)", err=True
+        )
 
 
 def tell_truncated(texts: int, translator: Translator) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, Literal, TypeVar
 
-from heedful.errors import HeedfulError
+from heedful.errors import HeedfulError, counted
 
 E = TypeVar("E")
 BadRows = Literal["error", "skip"]
@@ -43,7 +43,7 @@ class Dataset(Generic[E]):
         choice = "; `bad_rows` skip leaves such rows out" if bad_rows and self.examples else ""
         if count == 1:
             raise HeedfulError(first.what, where=first.where, remedy=f"{first.remedy}{choice}")
-        what = f"{count:,} rows cannot be used; the first: {first.what}"
+        what = f"{counted(count, 'row')} cannot be used; the first: {first.what}"
         where = ", ".join(str(error.where) for error in self.bad[:PLACES]) + (" …" if count > PLACES else "")
         raise HeedfulError(what, where=where, remedy=f"{first.remedy}{choice}")
 

@@ -267,8 +267,9 @@ function showLines(r) {
 
 function showScores(results) {
   const texts = lines(values().texts);
-  const row = (r, i) => el("tr", {}, el("th", { scope: "row" }, texts[i]), el("td", {}, r.perplexity === null ? "—" : r.perplexity.toFixed(2)), el("td", {}, String(r.tokens)));
-  const head = el("thead", {}, el("tr", {}, el("td"), el("th", { scope: "col" }, w("perplexity")), el("th", { scope: "col" }, w("tokens"))));
+  const kind = results.length && "pseudo_perplexity" in results[0] ? "pseudo_perplexity" : "perplexity";
+  const row = (r, i) => el("tr", {}, el("th", { scope: "row" }, texts[i]), el("td", {}, r[kind] === null ? "—" : r[kind].toFixed(2)), el("td", {}, String(r.tokens)));
+  const head = el("thead", {}, el("tr", {}, el("td"), el("th", { scope: "col" }, w(kind)), el("th", { scope: "col" }, w("tokens"))));
   return el("div", { class: "scroll" }, el("table", { class: "plain" }, head, el("tbody", {}, ...results.map(row))));
 }
 

@@ -11,10 +11,9 @@ from pydantic import Field
 
 from heedful.inference.embedder import Embedder
 from heedful.inference.fill_mask import TextWithBlanks, fill_blanks, text_with_blanks
-from heedful.inference.left_to_right import score_left_to_right
 from heedful.inference.masked_lm import MaskedLm
 from heedful.inference.pseudo_perplexity import Score, hidden_losses, masked_texts, score_of
-from heedful.inference.scoring import Kind, LineScore, counted, score_told
+from heedful.inference.scoring import LineScore, counted, kind_of_score, score_lines, score_told, window_of
 from heedful.serving.verbs.verb import AskedPairs, AskedTexts, Verb, Work, two_texts
 
 MOST_GUESSES = 1000
@@ -63,7 +62,9 @@ def _told(results: list[Any]) -> list[Any]:
 class ScoreAsked(AskedTexts):
     """Texts to be judged."""
 
-    max_length: int | None = Field(None, ge=3, le=1_000_000, description="The limit in tokens; what is longer is cut.")
+    max_length: int | None = Field(
+        None, ge=3, le=1_000_000, description="The tokens of a window; a longer text has several that overlap."
+    )
 
 
 @dataclass(frozen=True)
@@ -90,53 +91,52 @@ class MaskedScore(Verb[ScoreAsked]):
     def work(self, asked: ScoreAsked, inputs: Sequence[Any]) -> Work:
         lm, given = self.model.masked_lm, [counted(self.model, text) for text in inputs]
         texts = list(masked_texts(lm, [text for text, _, _ in given], _limit(self.model, asked)))
-        units = [(text.ids, place) for text in texts for place in text.places]
+        units = [copy for text in texts for copy in text.copies]
         ends = list(accumulate(len(text.places) for text in texts))
 
         def told(losses: list[Any]) -> list[Any]:
             own = [losses[end - len(text.places) : end] for text, end in zip(texts, ends, strict=True)]
-            return _lines([score_of(lm, text, part) for text, part in zip(texts, own, strict=True)], given, "pseudo")
+            return _lines([score_of(lm, text, part) for text, part in zip(texts, own, strict=True)], given)
 
-        cut = [number for number, text in enumerate(texts) if text.truncated]
-        return Work(ScoreProgram(lm), units, [len(ids) for ids, _ in units], told, cut)
+        return Work(ScoreProgram(lm), units, [len(ids) for ids, _ in units], told)
 
 
 @dataclass(frozen=True)
-class LeftToRightProgram:
+class LinesProgram:
     """The scores of one language model."""
 
     model: Embedder
-    limit: int | None
+    max_length: int | None
 
-    def compute(self, units: Sequence[str]) -> Sequence[Score]:
+    def compute(self, units: Sequence[str]) -> Sequence[LineScore]:
         """The score of each text."""
-        return list(score_left_to_right(self.model.language_model, self.model.tokenizer, units, self.limit))
+        return list(score_lines(self.model, units, self.max_length))
 
 
-class LeftToRightScore(Verb[ScoreAsked]):
+class LanguageModelScore(Verb[ScoreAsked]):
     """How natural a language model finds a text."""
 
     name: ClassVar[str] = "score"
-    about: ClassVar[str] = "The perplexity of texts, from left to right."
+    about: ClassVar[str] = "The perplexity of texts, from left to right, or in both directions where a model has two."
     asked = ScoreAsked
 
     def __init__(self, model: Embedder) -> None:
         self.model = model
 
     def work(self, asked: ScoreAsked, inputs: Sequence[Any]) -> Work:
-        given = [counted(self.model, text) for text in inputs]
-        texts = [text for text, _, _ in given]
-        sizes = [max(1, len(encoding.ids)) for encoding in self.model.tokenizer.pieces(texts)]
-        program = LeftToRightProgram(self.model, _limit(self.model, asked))
-        return Work(program, texts, sizes, lambda scores: _lines(scores, given, "left-to-right"))
+        max_length = None if asked.max_length is None else _limit(self.model, asked)
+        window_of(self.model, max_length)  # refuses what cannot be asked for
+        sizes = [max(1, len(encoding.ids)) for encoding in self.model.tokenizer.pieces(inputs)]
+        kind, program = kind_of_score(self.model), LinesProgram(self.model, max_length)
+        return Work(program, inputs, sizes, lambda lines: [score_told(line, kind) for line in lines])
 
 
 def _limit(model: Embedder, asked: ScoreAsked) -> int:
     return min(asked.max_length or model.limit(None), model.limit(None))
 
 
-def _lines(scores: Sequence[Score], given: Sequence[tuple[str, int, int]], kind: Kind) -> list[dict[str, Any]]:
+def _lines(scores: Sequence[Score], given: Sequence[tuple[str, int, int]]) -> list[dict[str, Any]]:
     lines = zip(scores, given, strict=True)
     return [
-        score_told(LineScore(score, 0 if score.empty else words, marks), kind) for score, (_, words, marks) in lines
+        score_told(LineScore(score, 0 if score.empty else words, marks), "pseudo") for score, (_, words, marks) in lines
     ]
