@@ -27,7 +27,7 @@ class ServeSettings:
     )
     device: str | None = told(None, "cpu, cuda, cuda:1 …", unset="a GPU if there is one")
     precision: Literal["auto", "float32", "int8"] = told("auto", "As each folder is stored, or one for all.")
-    force: bool = told(False, "Compute in int8 where it hardly pays.")
+    force: bool = told(False, "Take a tokenizer with far too few pieces; compute in int8 where it hardly pays.")
     threads: int | None = told(None, "Threads that compute, each on a core.", unset="one a core, at most 8", least=1)
     batch_tokens: int = told(1024, "Tokens that are computed together.", least=1)
     max_wait: float = told(2.0, "Seconds that others may keep a request waiting; beyond, it is refused.", above=0)
