@@ -48,7 +48,7 @@ AT_LEAST_ONE = click.IntRange(min=1)
 @force_int8_option
 @click.option("--device", help="cpu, cuda, cuda:1 …  [default: a GPU if there is one]")
 def command(**options: object) -> None:
-    """Go on with PROMPT by a language model (GPT, LSTM …): the prompt and what follows it, as it is written.
+    """Go on with PROMPT by a language model (GPT, LSTM, XLNet …): the prompt and what follows it, as it is written.
 
     Without a PROMPT a text begins from nothing. With --file there is a line for each prompt, in the same order; line
     breaks inside a text become spaces, or use --json.
