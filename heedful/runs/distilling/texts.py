@@ -14,7 +14,6 @@ import numpy as np
 
 from heedful.data.labelled.dataset import Dataset
 from heedful.errors import HeedfulError
-from heedful.runs.budget import parse_budget
 from heedful.runs.distilling.lesson import Lesson
 from heedful.runs.distilling.plan import columns_of
 from heedful.runs.distilling.settings import DistillingSettings
@@ -53,7 +52,7 @@ class Texts:
         for name, data in (("labelled", labelled), ("dev", dev)):
             remarks += [f"{name}: {remark}" for remark in data.remarks] if data else []
         held_out, kept = ([lines[number] for number in numbers] for numbers in (order[:few], order[few:]))
-        return cls(list(labelled.examples) if labelled else [], held_out, kept[: _read(settings)], dev, remarks)
+        return cls(list(labelled.examples) if labelled else [], held_out, kept, dev, remarks)
 
     @property
     def asked(self) -> list[Any]:
@@ -72,12 +71,6 @@ class Texts:
     def place(self, number: int) -> int:
         """The row of the answer to a training example: the labelled ones and then the lines."""
         return number if number < len(self.labelled) else number + len(self.held_out)
-
-
-def _read(settings: DistillingSettings) -> int | None:
-    """How many texts so many steps read at most; the teacher need not look at others."""
-    steps = parse_budget(settings.budget).steps if settings.budget else 0.0
-    return max(1, round(steps)) * settings.batch_size if steps else None
 
 
 def _labelled(data: Any, settings: DistillingSettings, lesson: Lesson) -> Dataset[Any] | None:
