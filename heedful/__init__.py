@@ -16,9 +16,11 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from heedful.calls import build_corpus as build_corpus
+    from heedful.calls import distil as distil
     from heedful.calls import evaluate as evaluate
     from heedful.calls import evaluate_translator as evaluate_translator
     from heedful.calls import finetune as finetune
+    from heedful.calls import ladder as ladder
     from heedful.calls import pretrain as pretrain
     from heedful.calls import train_tokenizer as train_tokenizer
     from heedful.calls import train_translator as train_translator
@@ -30,9 +32,11 @@ _HOMES = {
     "HeedfulError": "heedful.errors",
     "Run": "heedful.runs.run",
     "build_corpus": "heedful.calls",
+    "distil": "heedful.calls",
     "evaluate": "heedful.calls",
     "evaluate_translator": "heedful.calls",
     "finetune": "heedful.calls",
+    "ladder": "heedful.calls",
     "load": "heedful.inference.load",
     "pretrain": "heedful.calls",
     "train_tokenizer": "heedful.calls",

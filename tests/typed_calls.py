@@ -10,9 +10,11 @@ import heedful
 def right() -> dict[str, float]:
     run = heedful.finetune("classify", model=Path("m"), train=[("a text", "good")], output="run", epochs=3, resume=True)
     heedful.pretrain("corpus", "run", size="mini", budget="30m", on_event=print)
+    heedful.distil("teacher", "run", train=["a text"], size="mini", keep_width=True)
     heedful.train_translator(train=("a.en", "a.de"), output=Path("run"), progress=False)
     heedful.train_tokenizer(["a.txt"], "tokenizer", vocab_size=8000)
     heedful.build_corpus("a.txt", "corpus", tokenizer="tokenizer", words=True)
+    heedful.ladder("corpus", "ladder", budget="10m", pairs=("pairs.tsv",), tasks=("toy:tags.en",), at_once=2)
     return {**run.scores, **heedful.evaluate(run, "dev.tsv").scores}
 
 
@@ -23,3 +25,4 @@ def wrong() -> None:
     heedful.pretrain("corpus", "run", "mini")  # type: ignore[call-arg]
     heedful.train_translator(train="pairs.tsv", output="run", schedule="steep")  # type: ignore[arg-type]
     heedful.train_tokenizer(["a.txt"], "tokenizer", resume=True)  # type: ignore[call-arg]
+    heedful.ladder("corpus", "ladder", model="bert")  # type: ignore[call-arg]

@@ -20,6 +20,8 @@ from torch import Tensor
 
 from heedful.checkpoints.bin_file import read_bin
 from heedful.checkpoints.elmo_hdf5 import config_of_options, options_file, read_hdf5, weights_file
+from heedful.checkpoints.slices import INDEX as SLICES
+from heedful.checkpoints.slices import SliceIndex
 from heedful.checkpoints.stored_tensor import FETCH_AGAIN, StoredTensor
 from heedful.checkpoints.tensorflow_folder import checkpoint_index, read_checkpoint
 from heedful.errors import HeedfulError
@@ -74,6 +76,12 @@ def open_tensors(folder: Path) -> Iterator[Tensors]:
                         _check_shard(path, names, set(files[path]))
                 yield Tensors({name: file[name] for file in files.values() for name in file}, folder)
             return
+    if (folder / SLICES).is_file():
+        listed_slices = SliceIndex(folder)
+        with ExitStack() as stack:
+            opened_files = [stack.enter_context(_opened(path)) for path in listed_slices.files]
+            yield Tensors(listed_slices.joined(opened_files), folder)
+        return
     published, options = weights_file(folder), options_file(folder)
     if published is not None and options is not None:
         yield Tensors(read_hdf5(published, config_of_options(options)), folder)
@@ -90,15 +98,28 @@ def write_tensors(folder: Path, tensors: Mapping[str, Tensor], max_shard_bytes: 
     """Write tensors as one file or, above `max_shard_bytes`, as shards with an index, named as Hugging Face does."""
     shards = _shards(tensors, max_shard_bytes)
     if len(shards) == 1:
-        _write_file(folder / SINGLE, shards[0])
+        write_tensor_file(folder / SINGLE, shards[0])
         return
     places = {}
     for number, shard in enumerate(shards, start=1):
         name = f"model-{number:05d}-of-{len(shards):05d}.safetensors"
-        _write_file(folder / name, shard)
+        write_tensor_file(folder / name, shard)
         places.update(dict.fromkeys(shard, name))
     total = sum(tensor.nbytes for tensor in tensors.values())
     write_json(folder / INDEX, {"metadata": {"total_size": total}, "weight_map": dict(sorted(places.items()))})
+
+
+def write_tensor_file(path: Path, tensors: Mapping[str, Tensor]) -> None:
+    """Write one safetensors file; trouble with the disk is an OSError."""
+    # The library makes the file for its owner's eyes only; a model folder is as open as any other file.
+    path.touch()
+    mode = path.stat().st_mode
+    try:
+        save_file(dict(tensors), path, metadata={"format": "pt"})
+    except SafetensorError as error:
+        code = re.search(r"os error (\d+)", str(error))
+        raise OSError(int(code[1]) if code else 0, str(error), str(path)) from error
+    path.chmod(mode)
 
 
 def _files_of(folder: Path, single: str, index: str) -> dict[Path, set[str] | None]:
@@ -205,15 +226,3 @@ def _shards(tensors: Mapping[str, Tensor], limit: int | None) -> list[dict[str, 
         shards[-1][name] = tensor
         size += tensor.nbytes
     return shards
-
-
-def _write_file(path: Path, tensors: Mapping[str, Tensor]) -> None:
-    # The library makes the file for its owner's eyes only; a model folder is as open as any other file.
-    path.touch()
-    mode = path.stat().st_mode
-    try:
-        save_file(dict(tensors), path, metadata={"format": "pt"})
-    except SafetensorError as error:
-        code = re.search(r"os error (\d+)", str(error))
-        raise OSError(int(code[1]) if code else 0, str(error), str(path)) from error
-    path.chmod(mode)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from heedful.checkpoints.config_json import ConfigFormat
+from heedful.checkpoints.config_json import CLASSIFIER, ConfigFormat
 from heedful.checkpoints.family import Family
 from heedful.checkpoints.xlnet_names import XLNET_NAMES
 from heedful.errors import HeedfulError
@@ -56,8 +56,10 @@ XLNET = Family(
     classes={
         "Model": "XLNetModel",
         "PreTraining": "XLNetLMHeadModel",
+        CLASSIFIER: "XLNetForSequenceClassification",
         "TokenClassification": "XLNetForTokenClassification",
         "QuestionAnswering": "XLNetForQuestionAnsweringSimple",
+        "MultipleChoice": "XLNetForMultipleChoice",
     },
     class_prefix="XLNet",
     sized=sized,

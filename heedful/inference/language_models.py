@@ -10,6 +10,7 @@ from torch import nn
 from heedful.checkpoints.folder import ModelFolder
 from heedful.checkpoints.weights import fill_parameters, unfilled
 from heedful.errors import HeedfulError
+from heedful.inference.suited_verbs import suited_verbs
 from heedful.models.encoder import Encoder
 from heedful.models.language_model import LanguageModel
 from heedful.nn.packed_linear import can_pack
@@ -24,7 +25,7 @@ def language_model_of(folder: ModelFolder, encoder: Encoder, device: str) -> Lan
         raise HeedfulError(
             f"a model of the type {folder.model_type} does not say what comes next",
             where=folder.path,
-            remedy=f"{_suited(folder)}give a language model, such as a GPT",
+            remedy=f"{suited_verbs(folder)}, or give a language model, such as a GPT",
         )
     model = with_heads(folder, encoder, build).to(device)
     if device == "cpu" and can_pack():
@@ -45,11 +46,3 @@ def with_heads(folder: ModelFolder, encoder: Encoder, build: Callable[[Any], M])
                 raise HeedfulError(f"the folder has no {called}, so it says no words", where=folder.path, remedy=remedy)
             fill_parameters(model.get_submodule(part), found, prefix=f"{part}.")
     return model
-
-
-def _suited(folder: ModelFolder) -> str:
-    if folder.family.masked_lm is not None:
-        return "use `heedful fill` with it, or "
-    if folder.family.two_way_lm is not None:
-        return "use `heedful score` or `heedful embed` with it, or "
-    return ""

@@ -34,6 +34,7 @@ class GptConfig(EncoderConfig):
     """The shape of a GPT-2; the fields have Hugging Face's names, the defaults are the smallest published one."""
 
     summary: ClassVar[SummaryRow] = "last"
+    summary_bias: ClassVar[bool] = False
 
     vocab_size: int = 50257
     n_positions: int = 1024
@@ -261,7 +262,7 @@ def initialise(model: nn.Module, config: GptConfig, seed: int) -> None:
                 adds = name.endswith(("attention.out", "down"))
                 spread = config.initializer_range / (math.sqrt(2 * config.n_layer) if adds else 1.0)
                 module.weight.normal_(0.0, spread, generator=rng)
-            if isinstance(module, nn.Linear):
+            if isinstance(module, nn.Linear) and module.bias is not None:
                 module.bias.zero_()
             if isinstance(module, nn.LayerNorm):
                 module.weight.fill_(1.0)

@@ -46,9 +46,14 @@ def parse_budget(text: str) -> Budget:
     return Budget(**{f"{unit.rstrip('s')}s": number * thousands})
 
 
-def steps_of_budget(text: str, model: nn.Module, objective: Objective, source: Source, trial: TrainingConfig) -> int:
-    """How many steps a budget such as `30m` or `2000steps` is; a time is measured by a few steps of a `trial`."""
-    budget = parse_budget(text)
+def steps_of_budget(
+    text: str, model: nn.Module, objective: Objective, source: Source, trial: TrainingConfig, spent: float = 0.0
+) -> int:
+    """How many steps a budget such as `30m` or `2000steps` is; a time is measured by a few steps of a `trial`.
+
+    Of a time so many seconds are `spent` already.
+    """
+    budget = parse_budget(text).without(spent)
     if budget.tokens or budget.epochs:
         raise HeedfulError(
             "a budget in tokens or epochs is for pretraining", remedy="write 30m or 2000steps, or give `epochs`"

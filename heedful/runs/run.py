@@ -16,6 +16,7 @@ from torch import nn
 from heedful.inference.embedder import Embedder
 from heedful.inference.load import load
 from heedful.inference.translator import Translator
+from heedful.runs.distilling.settings import DistillingSettings
 from heedful.runs.finetuning.settings import FinetuningSettings
 from heedful.runs.judge import Judge
 from heedful.runs.pretraining.settings import PretrainingSettings
@@ -37,7 +38,7 @@ from heedful.training.training_config import TrainingConfig
 from heedful.views.comparison import SCORES
 from heedful.views.report import REPORT, write_report
 
-S = TypeVar("S", PretrainingSettings, FinetuningSettings, TranslationSettings)
+S = TypeVar("S", PretrainingSettings, FinetuningSettings, TranslationSettings, DistillingSettings)
 OnEvent = Callable[[Event], None]
 
 

@@ -16,7 +16,7 @@ from heedful.text.rows import NAME
 from heedful.training.run_folder import SETTINGS, RunFolder
 
 S = TypeVar("S")
-DATA = ("train", "dev")
+DATA = ("train", "dev", "labelled")
 
 
 def settings_of(kind: type[S], given: Mapping[str, Any], resume: bool, file: Place | None = None) -> S:
@@ -37,7 +37,7 @@ def _stored(known: Mapping[str, Any]) -> dict[str, Any] | None:
     if "output" not in known:
         raise HeedfulError("`output` is missing", remedy="name the folder of the run to go on with")
     folder = RunFolder(known["output"])
-    if not folder.config.exists() and not {"task", "model", "corpus", "train"} & known.keys():
+    if not folder.config.exists() and not {"task", "model", "corpus", "train", "teacher"} & known.keys():
         remedy = "name the folder of a run; to start one, say what it is to train and on what"
         raise HeedfulError("there is no run here to go on with", where=folder.path, remedy=remedy)
     return folder.stored_settings()

@@ -56,7 +56,7 @@ class Embed(Task[SentencePair]):
     architecture: ClassVar[str | None] = "Model"
     whole_batch: ClassVar[bool] = True
 
-    learns: Literal["pairs", "scored", "lines"] = "pairs"
+    learns: Literal["pairs", "scored", "lines", "teacher"] = "pairs"  # of a teacher: see distilling.py
     pooling: Pooling = "mean"
     temperature: float = 0.05
     low: float = 0.0  # the scores that stand for the cosines 0 and 1
@@ -126,6 +126,8 @@ class Embed(Task[SentencePair]):
         return [one.text, one.pair, *(() if self.learns == "scored" else one.negatives)]
 
     def _target(self, one: SentencePair, texts: Sequence[int]) -> tuple[float, ...]:
+        if self.learns == "teacher":
+            return ()
         if self.learns == "scored":
             return () if one.score is None else ((one.score - self.low) / (self.high - self.low),)
         return (len(texts), *texts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,6 +12,7 @@ from heedful.data.labelled.dataset import Dataset
 from heedful.inference.load import model_path
 from heedful.runs.finetuning.data import LabelledData
 from heedful.runs.finetuning.settings import FinetuningSettings
+from heedful.runs.finetuning.suited import suited
 from heedful.runs.finetuning.task_fields import fitted
 from heedful.tasks.registry import task_named, task_of
 from heedful.tasks.task import Item, Task
@@ -28,7 +30,7 @@ class Material:
     task: Task[Any]
     train: Dataset[Any]
     dev: Dataset[Any] | None
-    train_items: list[Item]
+    train_items: Sequence[Item]
     dev_items: list[Item]
 
     @classmethod
@@ -37,6 +39,7 @@ class Material:
         folder = read_folder(model_path(settings.model), settings.force)
         tokenizer = folder.require_tokenizer()
         kind = task_named(settings.task_name)
+        settings = suited(settings, folder, kind)
         data = LabelledData.of(settings, kind)
         train, dev = data.train, data.dev
         task = fitted(kind, train.examples, settings)
@@ -52,7 +55,8 @@ class Material:
         return cls(folder, tokenizer, task, train, dev, items, dev_items)
 
     def decided(self, settings: FinetuningSettings) -> FinetuningSettings:
-        """The settings with the score that decides, where the dev data tells it."""
+        """The settings with what suits the encoder, and the score that decides, where the dev data tells it."""
+        settings = suited(settings, self.folder, type(self.task))
         if self.dev is None or settings.metric is not None:
             return settings
         return replace(settings, metric=self.task.decides(self.dev.examples))

@@ -57,7 +57,8 @@ class Plan:
             [
                 Phase(batches_of(objective, corpus, self.recipe, self.duplicates, length), steps, size)
                 for length, steps, size in phases
-            ]
+            ],
+            corpus.manifest["checksum"],
         )
 
     @property
@@ -122,6 +123,7 @@ def training_of(settings: PretrainingSettings, steps: int) -> TrainingConfig:
         seed=settings.seed,
         eval_every=settings.eval_every,
         checkpoint_every=settings.checkpoint_every,
+        shard=settings.shard,
     )
 
 

@@ -1,0 +1,1 @@
+"""Distilling runs: a small model that learns from a large one."""
