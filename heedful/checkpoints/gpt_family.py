@@ -56,7 +56,6 @@ GPT = Family(
             "is_encoder_decoder": False,
             "tie_word_embeddings": True,
             "pruned_heads": {},
-            "quantization_config": None,
         },
         bookkeeping=(
             *("n_ctx", "summary_activation", "summary_first_dropout", "summary_proj_to_labels", "summary_type"),

@@ -42,7 +42,6 @@ XLNET = Family(
             "tie_word_embeddings": True,
             "is_decoder": False,
             "pruned_heads": {},
-            "quantization_config": None,
         },
         bookkeeping=(
             *("start_n_top", "end_n_top", "summary_last_dropout", "use_mems_eval", "use_mems_train", "pad_token_id"),

@@ -13,13 +13,12 @@ from heedful.errors import HeedfulError
 from heedful.inference.suited_verbs import suited_verbs
 from heedful.models.encoder import Encoder
 from heedful.models.language_model import LanguageModel
-from heedful.nn.packed_linear import can_pack
 
 M = TypeVar("M", bound=nn.Module)
 
 
-def language_model_of(folder: ModelFolder, encoder: Encoder, device: str) -> LanguageModel:
-    """The language model of a folder around its encoder, which is loaded and may be packed."""
+def unpacked_language_model(folder: ModelFolder, encoder: Encoder) -> LanguageModel:
+    """The language model of a folder around its encoder, which is loaded and may be packed; its head is not."""
     build = folder.family.language_model
     if build is None:
         raise HeedfulError(
@@ -27,10 +26,7 @@ def language_model_of(folder: ModelFolder, encoder: Encoder, device: str) -> Lan
             where=folder.path,
             remedy=f"{suited_verbs(folder)}, or give a language model, such as a GPT",
         )
-    model = with_heads(folder, encoder, build).to(device)
-    if device == "cpu" and can_pack():
-        model.pack_head()
-    return model.eval()
+    return with_heads(folder, encoder, build).eval()
 
 
 def with_heads(folder: ModelFolder, encoder: Encoder, build: Callable[[Any], M]) -> M:

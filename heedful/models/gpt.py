@@ -24,7 +24,7 @@ from heedful.models.sizes import TRANSFORMER_SIZES, size_named
 from heedful.nn.attention import MultiHeadSelfAttention, mix
 from heedful.nn.decoder_attention import KeyValues
 from heedful.nn.dropout import Dropout
-from heedful.nn.packed_linear import PackedLinear
+from heedful.nn.packed_linear import packed
 from heedful.schema import Batch, Encoded
 from heedful.text.frame import SummaryRow
 
@@ -217,7 +217,7 @@ class Gpt(Encoder):
         """Make this encoder faster on a CPU, for inference only: it can no longer be trained, saved or moved."""
         for layer in self.blocks:
             for owner, name in ((layer.attention, "qkv"), (layer.attention, "out"), (layer, "up"), (layer, "down")):
-                setattr(owner, name, PackedLinear(getattr(owner, name), gelu=name == "up", form="tanh"))
+                setattr(owner, name, packed(getattr(owner, name), gelu=name == "up", form="tanh"))
             layer.activation = nn.Identity()  # the packed product has applied it
 
 

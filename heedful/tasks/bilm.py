@@ -35,7 +35,10 @@ class BilmObjective(PretrainingObjective):
     name = "bilm"
     recipe = BilmRecipe
     settings: ClassVar[Mapping[str, str]] = {"softmax_words": "softmax_words"}
-    use = "    heedful embed FOLDER lines.txt -o vectors.npy\n    heedful finetune tag FOLDER … --features 0,1,2"
+    use = (
+        "    heedful embed FOLDER lines.txt -o vectors.npy\n    heedful score FOLDER lines.txt\n"
+        "    heedful finetune tag --model FOLDER … --features 0,1,2 --combine mix"
+    )
 
     def check(self, corpus: Corpus) -> None:
         check_whole_words(corpus)

@@ -41,6 +41,7 @@ class PermutationObjective(PretrainingObjective):
 
     name = "permutation"
     recipe = PermutationRecipe
+    use = "    heedful embed FOLDER lines.txt -o vectors.npy\n    heedful score FOLDER lines.txt"
     settings: ClassVar[Mapping[str, str]] = {"predict_one_in": "predict_one_in", "memory": "memory"}
 
     def check(self, corpus: Corpus) -> None:

@@ -14,6 +14,7 @@ import heedful
 from heedful.checkpoints.encoder_folder import save_model
 from heedful.checkpoints.families import family_named
 from heedful.errors import HeedfulError
+from heedful.inference.scoring import score_lines
 from heedful.models.encoder import EncoderConfig
 from heedful.models.word2vec import Word2VecConfig
 from heedful.text.elmo_pipeline import character_tokenizer
@@ -155,6 +156,9 @@ def test_only_masked_models_fill_in_and_others_say_what_they_do(
 ) -> None:
     with pytest.raises(HeedfulError, match=rf"{family} does not guess masked words(.|\n)*`heedful {verb}`"):
         heedful.load(folders[family]).fill("the [MASK]")
+    if family == "word2vec":
+        with pytest.raises(HeedfulError, match=r"(.|\n)*`heedful nearest`"):
+            next(score_lines(heedful.load(folders[family]), ["the"]))
     if family in ("elmo", "word2vec"):
         with pytest.raises(HeedfulError, match=rf"{family} does not say what comes next(.|\n)*`heedful {verb}`"):
             heedful.load(folders[family]).generate("the")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from heedful.checkpoints.folder import ModelFolder, read_folder
+from heedful.checkpoints.int8_scheme import refuse_training
 from heedful.config import to_mapping
 from heedful.data.labelled.dataset import Dataset
 from heedful.inference.load import model_path
@@ -37,6 +38,7 @@ class Material:
     def of(cls, settings: FinetuningSettings) -> Material:
         """Read and check all of it."""
         folder = read_folder(model_path(settings.model), settings.force)
+        refuse_training(folder.int8, folder.path)
         tokenizer = folder.require_tokenizer()
         kind = task_named(settings.task_name)
         settings = suited(settings, folder, kind)

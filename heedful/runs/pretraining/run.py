@@ -12,6 +12,7 @@ from torch import nn
 from heedful.checkpoints.families import family_named
 from heedful.checkpoints.family import Family
 from heedful.checkpoints.folder import read_folder
+from heedful.checkpoints.int8_scheme import refuse_training
 from heedful.data.corpus.corpus import Corpus
 from heedful.data.corpus.phases import Phase, PretrainingSource
 from heedful.errors import HeedfulError
@@ -126,7 +127,9 @@ def _config_of_start(
 ) -> EncoderConfig:
     if settings.set:
         raise HeedfulError("`set` does not go with `start`", remedy="the shape is that of the folder")
-    return objective.config_from(read_folder(start), corpus, recipe_of(settings, objective))
+    folder = read_folder(start)
+    refuse_training(folder.int8, folder.path)
+    return objective.config_from(folder, corpus, recipe_of(settings, objective))
 
 
 def _steps(
