@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
+from heedful.checkpoints.slices import first_row, is_sliced, own_rows
 from heedful.checkpoints.tensors import FLOATS, Tensors, open_tensors
 from heedful.errors import HeedfulError
 
@@ -21,8 +23,22 @@ def weights_of(model: nn.Module) -> dict[str, Tensor]:
     return {**dict(model.named_parameters()), **buffers}
 
 
-def fill_tensors(tensors: Mapping[str, Tensor], folder: Path, remedy: str = _REMEDY) -> None:
-    """Copy the numbers of the weights in `folder` into tensors of the same names and shapes."""
+def weights_digest(model: nn.Module) -> str:
+    """What tells these weights from any others."""
+    digest = hashlib.blake2b(digest_size=16)
+    for name, tensor in sorted(weights_of(model).items()):
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        digest.update(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
+
+
+def fill_tensors(
+    tensors: Mapping[str, Tensor], folder: Path, remedy: str = _REMEDY, rank: int = 0, size: int = 1
+) -> None:
+    """Copy the numbers of the weights in `folder` into tensors of the same names and shapes.
+
+    Of one that lies in slices over `size` processes, process `rank` takes its rows.
+    """
     with open_tensors(folder) as stored, torch.no_grad():
         _check_same(stored, tensors, remedy)
         for name, tensor in tensors.items():
@@ -30,7 +46,12 @@ def fill_tensors(tensors: Mapping[str, Tensor], folder: Path, remedy: str = _REM
                 what = f"{name} is stored as {stored.dtype(name)}, which is not one of {', '.join(FLOATS)}"
                 raise HeedfulError(what, where=folder, remedy=remedy)
         for name, tensor in tensors.items():
-            tensor.copy_(stored.read(name))
+            whole = stored.read(name)
+            if is_sliced(tensor):
+                first = first_row(tensor, rank, size)
+                own_rows(tensor).copy_(whole[first : first + len(own_rows(tensor))])
+            else:
+                tensor.copy_(whole)
 
 
 def averaged(folders: Sequence[Path]) -> dict[str, Tensor]:

@@ -132,6 +132,8 @@ class Views:
 class XlnetLayer(nn.Module):
     """Relative attention and a feed-forward with GELU (erf form), each followed by residual + LayerNorm."""
 
+    also_forward: ClassVar[tuple[str, ...]] = ("answer",)  # computed like `forward` by whoever gathers the weights
+
     def __init__(self, config: XlnetConfig) -> None:
         super().__init__()
         width = config.d_model

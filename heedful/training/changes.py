@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-# How long a run is, and how often it looks up from its work.
+# How long a run is, how often it looks up from its work, and where its numbers lie.
 LENGTH = ("epochs", "budget")
-MAY_CHANGE = (*LENGTH, "eval_every", "checkpoint_every", "patience")
+MAY_CHANGE = (*LENGTH, "eval_every", "checkpoint_every", "patience", "shard")
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,9 @@
       state.json                    counters
       manifest.json                 size and sha256 of each of the above, and of this list itself
 
+A model in slices has slices.json and slices-00001-of-00004.safetensors … in place of each model.safetensors, one file a
+process. Whatever wrote a checkpoint, any number of processes can go on from it, with slices or without.
+
 There is no state of a random generator to keep: a step's dropout comes from (seed, step, micro-batch, rank) alone.
 """
 
@@ -75,7 +78,7 @@ class Checkpoints:
                 stored = {key: tensor.detach().cpu().contiguous() for key, tensor in tensors.items()}
                 write_tensors(folder / name, stored)
             write_json(folder / "state.json", state)
-            (folder / MANIFEST).write_text(_manifest(folder), encoding="ascii")
+            write_manifest(folder)
         return self.path(step)
 
     def keep(self, last: int, best: int | None) -> None:
@@ -146,10 +149,16 @@ def _files(checkpoint: Path) -> list[str]:
     )
 
 
-def _manifest(folder: Path) -> str:
-    return _dumped(
-        {name: {"bytes": (folder / name).stat().st_size, "sha256": _sha256(folder / name)} for name in _files(folder)}
-    )
+def file_entry(path: Path) -> dict[str, Any]:
+    """What the manifest says of a file."""
+    return {"bytes": path.stat().st_size, "sha256": _sha256(path)}
+
+
+def write_manifest(folder: Path, known: Mapping[str, Any] | None = None) -> None:
+    """List all files of a checkpoint; of those `known` the entries are there already."""
+    known = known or {}
+    entries = {name: known.get(name) or file_entry(folder / name) for name in _files(folder)}
+    (folder / MANIFEST).write_text(_dumped(entries), encoding="ascii")
 
 
 def _dumped(files: Any) -> str:

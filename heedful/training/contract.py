@@ -32,7 +32,7 @@ class MicroBatch(Protocol):
 
 
 class Source(Protocol):
-    """Where micro-batches come from."""
+    """Where micro-batches come from. One with a `fingerprint` of its data is held against those of other processes."""
 
     def step(self, number: int, rank: int, world: int, accumulate: int) -> Sequence[Any]:
         """The micro-batches (at least one) of step `number`, counted from 0, for process `rank` of `world`.

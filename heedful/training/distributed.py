@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -86,21 +86,56 @@ class World:
             for tensor in tensors:
                 dist.broadcast(tensor, src=0)
 
+    def gather(self, value: Any) -> list[Any]:
+        """The `value` of every rank, which is JSON, in their order, on every rank."""
+        if self.size == 1:
+            return [value]
+        own = json.dumps(value).encode()
+        longest = int(max(self.sum([float(len(own) * (rank == self.rank)) for rank in range(self.size)])))
+        padded = torch.tensor(list(own.ljust(longest)), dtype=torch.uint8, device=self.device)
+        found = [torch.empty_like(padded) for _ in range(self.size)]
+        with _lost_rank():
+            dist.all_gather(found, padded)
+        return [json.loads(bytes(one.tolist())) for one in found]
+
+    def each(self, call: Callable[[], Any]) -> list[Any]:
+        """Let every rank do something; each gets what came out of all of them (JSON), or the error of one."""
+        if self.size == 1:
+            return [call()]
+        answers = self.gather(_answer(call))
+        for rank, answer in enumerate(answers):
+            if "error" in answer:
+                what, where, remedy = answer["error"]
+                raise HeedfulError(f"rank {rank}: {what}", where=where, remedy=remedy)
+        return [answer["value"] for answer in answers]
+
+    def agree(self, facts: Mapping[str, str]) -> None:
+        """Refuse to go on unless every rank says the same of everything that must be the same."""
+        first, *others = self.gather(dict(facts))
+        for rank, theirs in enumerate(others, start=1):
+            for name in (name for name in first if theirs.get(name) != first[name]):
+                raise HeedfulError(
+                    f"rank {rank} has another {name} than rank 0: {theirs.get(name)}, not {first[name]}",
+                    remedy="give all processes the same data, settings and versions",
+                )
+
     def first(self, call: Callable[[], Any]) -> Any:
         """Let rank 0 do something; every rank gets what came out of it (JSON), or its error."""
         if self.size == 1:
             return call()
-        answer: dict[str, Any] = {}
-        if self.rank == 0:
-            try:
-                answer = {"value": call()}
-            except HeedfulError as error:
-                answer = {"error": [error.what, None if error.where is None else str(error.where), error.remedy]}
-        answer = self.share(answer)
+        answer = self.share(_answer(call) if self.rank == 0 else {})
         if "error" in answer:
             what, where, remedy = answer["error"]
             raise HeedfulError(what, where=where, remedy=remedy)
         return answer["value"]
+
+
+def _answer(call: Callable[[], Any]) -> dict[str, Any]:
+    """What a call gives or its error, as JSON."""
+    try:
+        return {"value": call()}
+    except HeedfulError as error:
+        return {"error": [error.what, None if error.where is None else str(error.where), error.remedy]}
 
 
 @contextmanager
@@ -165,7 +200,12 @@ def _lost_rank() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        raise HeedfulError(
-            f"the other processes cannot be reached: {str(error).splitlines()[0]}",
-            remedy="start again with `resume`; torchrun does so by itself if it is allowed restarts",
-        ) from error
+        raise lost_rank(error) from error
+
+
+def lost_rank(error: RuntimeError) -> HeedfulError:
+    """What to tell of an error that the other processes cannot be reached."""
+    return HeedfulError(
+        f"the other processes cannot be reached: {str(error).splitlines()[0]}",
+        remedy="start again with `resume`; torchrun does so by itself if it is allowed restarts",
+    )

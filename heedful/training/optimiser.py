@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim.adamw import adamw
 
+from heedful.checkpoints.slices import own_rows
 from heedful.training.schedule import rate_factor
 from heedful.training.training_config import TrainingConfig
 
@@ -48,10 +49,10 @@ class Optimiser:
             for group in self.groups:
                 moved = {name: p for name, p in group.parameters.items() if p.grad is not None}
                 adamw(
-                    list(moved.values()),
-                    [p.grad for p in moved.values() if p.grad is not None],
-                    [self._means[name] for name in moved],
-                    [self._squares[name] for name in moved],
+                    [own_rows(p) for p in moved.values()],
+                    [own_rows(p.grad) for p in moved.values() if p.grad is not None],
+                    [own_rows(self._means[name]) for name in moved],
+                    [own_rows(self._squares[name]) for name in moved],
                     [],
                     [self._steps[name] for name in moved],
                     fused=True,

@@ -13,7 +13,9 @@ from typing import Any
 import torch
 from torch import nn
 
+from heedful.checkpoints.slices import is_sliced
 from heedful.training.contract import update_of
+from heedful.training.sharding import ShardedStepper
 from heedful.training.step import Stepper, Taken, Totals, seed_dropout
 
 
@@ -38,7 +40,7 @@ class OwnStepper(Stepper):
             for name, (total, count) in found.items():
                 sums[name], counts[name] = sums.get(name, 0.0) + total, counts.get(name, 0.0) + count
         self._clock.lap("forward")
-        self._meet()
+        self._average()
         names = sorted(sums)
         added = self._world.sum([*(sums[name] for name in names), *(counts[name] for name in names)])
         sums = dict(zip(names, added, strict=False))
@@ -47,7 +49,7 @@ class OwnStepper(Stepper):
         told = Totals({**totals.counts, **counts}, totals.tokens, totals.padding, totals.stop)
         return Taken(told, sums, 0.0, rate, all(map(math.isfinite, sums.values())))
 
-    def _meet(self) -> None:
+    def _average(self) -> None:
         """Give every process the mean of all processes' weights."""
         if self._world.size > 1:
             weights = [parameter.data for parameter in self._model.parameters()]
@@ -59,4 +61,6 @@ class OwnStepper(Stepper):
 
 def stepper_for(model: nn.Module, objective: Any, *rest: Any) -> Stepper:
     """The stepper that suits an objective; `rest` as for `Stepper`."""
-    return (Stepper if update_of(objective) is None else OwnStepper)(model, objective, *rest)
+    if update_of(objective) is not None:
+        return OwnStepper(model, objective, *rest)
+    return (ShardedStepper if any(map(is_sliced, model.parameters())) else Stepper)(model, objective, *rest)

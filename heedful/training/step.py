@@ -88,8 +88,7 @@ class Stepper:
         if self.carried is not None:
             self.carried.drop()  # what a step that did not fit into memory has left
         sums = self._agreed(self._gradients(number, micro_batches, totals), totals)
-        self._world.sum_gradients(self._parameters)
-        norm = float(clip_grad_norm_(self._parameters, self._config.clip or math.inf, foreach=True))
+        norm = self._meet()
         finite = math.isfinite(norm) and all(map(math.isfinite, sums.values()))
         rate = self._optimiser.rate(number + 1)
         if finite:
@@ -138,6 +137,11 @@ class Stepper:
             if not is_out_of_memory(error):
                 raise
         return None
+
+    def _meet(self) -> float:
+        """Add the gradients of all processes up and clip them; gives their norm before."""
+        self._world.sum_gradients(self._parameters)
+        return float(clip_grad_norm_(self._parameters, self._config.clip or math.inf, foreach=True))
 
     def _agreed(self, sums: dict[str, Tensor] | None, totals: Totals) -> dict[str, float]:
         """The sums over all processes, or OutOfMemory on all of them if it was so on one."""

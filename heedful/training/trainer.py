@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 from signal import SIGTERM
 from typing import Any, TypeVar
@@ -19,19 +18,22 @@ import torch
 from torch import nn
 
 from heedful.errors import HeedfulError
+from heedful.training.agreement import check_agreement
 from heedful.training.contract import MicroBatch, Objective, Source
 from heedful.training.distributed import World, joined, restarted
 from heedful.training.events import Evaluated, Event, Note, Outcome, Progress
 from heedful.training.free_memory import available
+from heedful.training.hooks import Hooks
 from heedful.training.journal import Journal, evaluation_at
 from heedful.training.keeper import Keeper
 from heedful.training.memory import does_not_fit, estimate, told_plainly
-from heedful.training.optimiser import Optimiser, RateScale
+from heedful.training.optimiser import Optimiser
 from heedful.training.own_step import stepper_for
 from heedful.training.precision import resume_remark
 from heedful.training.prefetch import Prefetch
 from heedful.training.processor import arithmetic_of, computed_on
 from heedful.training.run_folder import RunFolder
+from heedful.training.sharding import sharded
 from heedful.training.signals import BrokenOff, StopSignals
 from heedful.training.state import LossWindow, TrainerState, score_named
 from heedful.training.step import OutOfMemory, Taken, on_device
@@ -41,17 +43,6 @@ from heedful.training.training_config import TrainingConfig
 __all__ = ["Hooks", "MicroBatch", "Objective", "Source", "Trainer"]
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Hooks:
-    """What else a run does. Rank 0 alone evaluates, tells and saves."""
-
-    evaluate: Callable[[nn.Module], Mapping[str, float]] | None = None  # the model is in eval mode, without gradients
-    examples: Callable[[nn.Module], Sequence[Mapping[str, Any]]] | None = None  # to look at after an evaluation: JSON
-    on_event: Callable[[Event], None] | None = None
-    save_model: Callable[[Path], None] | None = None  # write the finished model to this folder
-    rate_scale: RateScale | None = None  # a parameter's own share of the learning rate, by its name
 
 
 class Trainer:
@@ -91,6 +82,7 @@ class Trainer:
             told_plainly(self.folder.path),
         ):
             try:
+                check_agreement(world, self.record, self.source, self.model if self.config.shard else None)
                 changed = world.first(lambda: self.folder.claim(self.record, resume or restarted()))
                 return _Run(self, world, signals or StopSignals(), prefetch, changed).go()
             finally:
@@ -103,14 +95,15 @@ class _Run:
     def __init__(
         self, trainer: Trainer, world: World, signals: StopSignals, prefetch: Prefetch, changed: str | None = None
     ) -> None:
-        self.model = trainer.model.to(world.device)  # before the optimiser, whose state lies beside the parameters
+        self.sharded = sharded(trainer.model, trainer.objective, world) if trainer.config.shard else None
+        # Moved before there is an optimiser, whose state lies beside the parameters.
+        self.model = self.sharded.model if self.sharded else trainer.model.to(world.device)
+        objective = self.sharded.objective(trainer.objective) if self.sharded else trainer.objective
         self.config, self.folder, self.hooks = trainer.config, trainer.folder, trainer.hooks
         self.trainer, self.world, self.signals = trainer, world, signals
         self.prefetch, self.clock = prefetch, trainer.clock
         self.optimiser = Optimiser(self.model, self.config, self.hooks.rate_scale)
-        self.stepper = stepper_for(
-            self.model, trainer.objective, self.optimiser, self.config, world, self.clock, prefetch.fill
-        )
+        self.stepper = stepper_for(self.model, objective, self.optimiser, self.config, world, self.clock, prefetch.fill)
         self.state = TrainerState(accumulate=self.config.accumulate)
         self.keeper = Keeper(
             self.folder, self.model, self.optimiser, world, lambda text: self._emit(Note(text)), self.stepper.carried
@@ -234,7 +227,8 @@ class _Run:
             return True
         if last:
             self._checkpoint()
-        found = self.world.first(lambda: self._unless_stopped(self._evaluation))
+        whole = self._whole()
+        found = self.world.first(lambda: self._unless_stopped(lambda: self._evaluation(whole)))
         self.clock.lap("evaluation")
         if found is None:
             return False
@@ -260,16 +254,20 @@ class _Run:
         except BrokenOff:
             return None
 
-    def _evaluation(self) -> tuple[dict[str, float], list[Mapping[str, Any]]]:
+    def _whole(self) -> nn.Module:
+        """The model as rank 0 evaluates and saves it: with all of its weights."""
+        return self.sharded.gather() if self.sharded else self.model
+
+    def _evaluation(self, model: nn.Module) -> tuple[dict[str, float], list[Mapping[str, Any]]]:
         """The numbers, and the examples to look at."""
         assert self.hooks.evaluate is not None
-        self.model.eval()
+        model.eval()
         try:
             with torch.no_grad():
-                metrics = {name: float(value) for name, value in self.hooks.evaluate(self.model).items()}
-                return metrics, list(self.hooks.examples(self.model)) if self.hooks.examples else []
+                metrics = {name: float(value) for name, value in self.hooks.evaluate(model).items()}
+                return metrics, list(self.hooks.examples(model)) if self.hooks.examples else []
         finally:
-            self.model.train()
+            model.train()
 
     def _checkpoint(self) -> None:
         if self.keeper.saved == self.state.step:
@@ -307,7 +305,7 @@ class _Run:
 
     def _tell_needs(self) -> None:
         """Say, before the first step, how much memory it will take."""
-        if self.world.rank == 0 and self.state.step < self.config.steps:
+        if self.world.rank == 0 and self.state.step < self.config.steps and not self.sharded:
             number, accumulate = self.state.step, self.state.accumulate
             micro_batch = self.trainer.source.step(number, self.world.rank, self.world.size, accumulate)[0]
             objective = on_device(self.trainer.objective, self.config.precision, self.world.device)
@@ -332,6 +330,7 @@ class _Run:
         self.world.first(lambda: self.folder.checkpoints.keep(self.config.keep_last, self.state.best_step))
         if self.config.restore_best and self.state.best_step is not None:
             self.keeper.restore_weights(self.state.best_step)
+        self._whole()
         if not self.world.first(lambda: self._unless_stopped(self._save_model)):
             return self._outcome(signal=self.signals.received or SIGTERM)
         return self._outcome(stopped_early=self.state.step < self.config.steps)

@@ -39,6 +39,7 @@ class TrainingConfig:
     patience: int = 0  # evaluations in a row without a new best before training ends; 0 is never
     restore_best: bool = False  # end with the best weights, not the last
     non_finite_limit: int = 5  # steps in a row whose loss or gradient may be infinite or not a number
+    shard: bool = False  # every process has a slice of each parameter, gradient and moment, and not all of them
     timeout_minutes: float = 30.0  # how long a process waits for the others
 
     def __post_init__(self) -> None:

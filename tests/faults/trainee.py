@@ -73,19 +73,22 @@ class RandomRows:
 class Net(nn.Module):
     """Two heads on one hidden layer, with dropout, a norm and a running statistic."""
 
-    def __init__(self, width: int, dropout: float, seed: int = 0) -> None:
+    def __init__(self, width: int, dropout: float, seed: int = 0, layers: int = 0) -> None:
         super().__init__()
         torch.manual_seed(seed)
         self.body = nn.Sequential(nn.Linear(FEATURES, width), nn.LayerNorm(width), nn.GELU(), nn.Dropout(dropout))
         self.fit = nn.Linear(width, FEATURES)
         self.sign = nn.Linear(width, 1)
         self.register_buffer("seen", torch.zeros(()))
+        self.layers = nn.ModuleList(nn.Linear(width, width) for _ in range(layers))
 
 
 def objective(model: nn.Module, micro_batch: Rows) -> dict[str, Tensor]:
     """Squared error at the cells asked for, and the cross-entropy of the rows' sign."""
     assert isinstance(model, Net)
     hidden = model.body(micro_batch.x)
+    for layer in model.layers:
+        hidden = hidden + torch.tanh(layer(hidden))
     wrong = (model.fit(hidden) - micro_batch.x.square())[micro_batch.asked]
     sign = nn.functional.binary_cross_entropy_with_logits(
         model.sign(hidden)[:, 0], micro_batch.positive, reduction="sum"
@@ -103,6 +106,10 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--accumulate", type=int, default=1)
     parser.add_argument("--batch", type=int, default=12)
     parser.add_argument("--width", type=int, default=32)
+    parser.add_argument("--layers", type=int, default=0)
+    parser.add_argument("--shard", action="store_true")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed-of-rank", type=int, nargs=2, help="a rank and the seed that it has instead")
     parser.add_argument("--dropout", type=float, default=0.1)
     parser.add_argument("--clip", type=float, default=1.0)
     parser.add_argument("--pause", type=float, default=0.0, help="seconds to sleep in each step")
@@ -159,6 +166,8 @@ def main() -> int:
     prepare_process()
     torch.set_num_threads(1)
     options = arguments()
+    rank, seed = options.seed_of_rank or (-1, 0)
+    options.seed = seed if os.environ.get("RANK") == str(rank) else options.seed
     if options.group:
         (options.group / "cgroup.procs").write_text(str(os.getpid()))
     config = TrainingConfig(
@@ -171,9 +180,11 @@ def main() -> int:
         log_every=5,
         non_finite_limit=3,
         timeout_minutes=1,
+        shard=options.shard,
+        seed=options.seed,
     )
     fate = Fate(options)
-    model = Net(options.width, options.dropout)
+    model = Net(options.width, options.dropout, layers=options.layers)
     trainer = Trainer(model, fate, Mortal(options.batch, options.die), config, options.run, Hooks(on_event=fate.tell))
     if options.file_size:
         resource.setrlimit(resource.RLIMIT_FSIZE, (options.file_size, resource.RLIM_INFINITY))

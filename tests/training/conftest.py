@@ -1,4 +1,4 @@
-"""The small network and random batches of tests/faults/trainee.py."""
+"""The small network and random batches of tests/faults/trainee.py, and the program that trains it in processes."""
 
 from __future__ import annotations
 
@@ -18,5 +18,16 @@ def trainee() -> ModuleType:
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules["trainee"] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="session")
+def faults() -> ModuleType:
+    """benchmarks/faults.py as a module."""
+    path = Path(__file__).resolve().parents[2] / "benchmarks" / "faults.py"
+    spec = importlib.util.spec_from_file_location("faults_of_ranks", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 from pathlib import Path
@@ -12,16 +11,6 @@ import pytest
 from safetensors.torch import load_file
 
 EXACT = ("--dropout", "0", "--clip", "0", "--steps", "20", "--checkpoint-every", "1", "--keep", "20")
-
-
-@pytest.fixture(scope="module")
-def faults() -> ModuleType:
-    path = Path(__file__).resolve().parents[2] / "benchmarks" / "faults.py"
-    spec = importlib.util.spec_from_file_location("faults_of_ranks", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def test_two_ranks_have_the_gradients_and_losses_of_one(faults: ModuleType, tmp_path: Path) -> None:

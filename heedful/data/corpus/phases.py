@@ -41,10 +41,11 @@ class Phase(NamedTuple):
 class PretrainingSource:
     """The batches of a run: phase after phase, step after step."""
 
-    def __init__(self, phases: Sequence[Phase]) -> None:
+    def __init__(self, phases: Sequence[Phase], fingerprint: str = "") -> None:
+        """`fingerprint` tells the data from any other."""
         if not phases:
             raise HeedfulError("no phase to train in", remedy="give at least one length and its steps")
-        self.phases = phases
+        self.phases, self.fingerprint = phases, fingerprint
 
     @property
     def steps(self) -> int:
