@@ -198,6 +198,8 @@ class Running:
         for one in service.catalogue.models.values():
             self.tell(f"  {one.name}: {', '.join(one.verbs)}")
             self.tell(f"    {speeds[one.name]}")
+            if (int8 := getattr(one.model, "int8", None)) is not None:
+                self.tell(f"    {int8}")
         self.tell(
             f"  {service.batcher.threads} compute threads, batches of {settings.batch_tokens:,} tokens, "
             f"requests of at most {settings.max_inputs:,} inputs and {settings.max_tokens:,} tokens within "
