@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 @force_option
 @overwrite_option
 @click.option("--device", help="cpu, cuda, cuda:1 …  [default: a GPU if there is one]")
+@click.option("--ray", metavar="ADDRESS", help="Compute on the machines of this Ray cluster, HOST:PORT.")
 @click.option("-v", "--verbose", is_flag=True, help="Also tell what is unusual about the model folder.")
 def command(
     model: str,
@@ -52,6 +53,7 @@ def command(
     force: bool,
     overwrite: bool,
     device: str | None,
+    ray: str | None,
     verbose: bool,
 ) -> None:
     """A vector for each line of INPUT, a text file or - for standard input, or for each row of a .csv, .tsv or .jsonl
@@ -69,22 +71,30 @@ def command(
       heedful embed MODEL lines.txt -o features.npy --layers -1,-2,-3,-4 --combine sum
       heedful embed MODEL lines.txt -o words.safetensors --unit word
       heedful embed MODEL lines.txt -o tokens.jsonl --layers -1,-2
+      heedful embed MODEL lines.txt -o vectors.npy --ray 10.0.0.1:6379
       zcat lines.gz | heedful embed MODEL - -o vectors.npy --normalize
     """
+    from contextlib import ExitStack
+
     from heedful.cli.progress import progress_bar
+    from heedful.data.ray_engine import ray_engine
     from heedful.data.text_files import count_texts, read_texts
     from heedful.inference.embed_file import embed_file
     from heedful.inference.load import load_embedder
 
     kind = kind or _kind_of(output)
-    embedder = load_embedder(model, device, force)
+    if ray and device not in (None, "cpu"):
+        raise click.UsageError("--device has no effect with --ray: the cluster's processors compute")
+    stack = ExitStack()
+    engine = stack.enter_context(ray_engine(ray)) if ray else None
+    embedder = load_embedder(model, "cpu" if ray else device, force)
     for note in embedder.folder.notes if verbose else ():
         click.echo(f"note: {note}", err=True)
     wanted = embedder.features(
         layer_list(layers), combine, pooling, unit or ("token" if kind == "jsonl" else "sentence"), normalize, prompt
     )
     try:
-        with progress_bar("embedding", count_texts(input), "texts") as advance:
+        with stack, progress_bar("embedding", count_texts(input), "texts") as advance:
             result = embed_file(
                 embedder,
                 read_texts(input, column),
@@ -96,6 +106,7 @@ def command(
                 restart=restart,
                 overwrite=overwrite,
                 on_progress=lambda p: advance(p.texts, p.texts - p.resumed),
+                engine=engine,
             )
     except KeyboardInterrupt:
         click.echo("stopped; the same command goes on where it was, but for the last two seconds", err=True)
