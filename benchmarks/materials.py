@@ -30,6 +30,11 @@ def m3e() -> Path:
     return _under("HEEDFUL_MODELS") / "m3e-small-zh"
 
 
+def elmo_fixture() -> Path:
+    """The small ELMo that was published with the states it has for thirty sentences."""
+    return _under("HEEDFUL_MODELS") / "elmo-fixture"
+
+
 def paragraphs(count: int, seed: int) -> list[str]:
     """English paragraphs of mixed length, from headings to long ones, drawn from the whole corpus."""
     documents = read_documents(_under("HEEDFUL_DATA") / ENGLISH)

@@ -4,14 +4,16 @@
     python benchmarks/serve.py MODEL --peer plain='python serve_peer.py MODEL PORT' --peer merged='… PORT --merge'
 
 A peer is a command that serves POST /embed {"texts": ["…"]} on the port that stands for PORT. Everybody is started
-once, asked in turns for so many seconds a round, and stopped. `wrk` is the Debian package of that name: 64 connections
-that each wait for their answer, one short sentence a request. One client alone is measured too, beside Python.
+once with the same number of threads, asked in turns for so many seconds a round, and stopped. `wrk` is the Debian
+package of that name: 64 connections that each wait for their answer, one short sentence a request. One client alone is
+measured too, beside Python.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import shlex
 import socket
@@ -25,6 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
 from results_file import RESULTS, Table, write_results
 
 from heedful.client import Client
@@ -64,9 +67,11 @@ class Contender:
 
     def start(self) -> None:
         """Start it, and wait until it answers."""
-        self.process = subprocess.Popen(self.command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        threads = {"OMP_NUM_THREADS": str(torch.get_num_threads())}
+        quiet = subprocess.DEVNULL
+        self.process = subprocess.Popen(self.command, env={**os.environ, **threads}, stdout=quiet, stderr=quiet)
         until = time.monotonic() + PATIENCE
-        while time.monotonic() < until:
+        while time.monotonic() < until and self.process.poll() is None:
             asked = ["curl", "-sf", "-o", "/dev/null", "-H", "Content-Type: application/json"]
             if not subprocess.run([*asked, "-d", json.dumps({self.field: ["ready?"]}), self.url]).returncode:
                 return
@@ -185,8 +190,10 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--queries", type=int, default=300)
+    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1, help="of everybody")
     parser.add_argument("-o", "--output", type=Path, default=RESULTS / "serve.json")
     options = parser.parse_args()
+    torch.set_num_threads(options.threads)
     found = measure(options.model, options.peer, options.seconds, options.rounds, options.queries)
     rows = [[name, *(round(value, 2) for value in row.values())] for name, row in found["load"].items()]
     ratios = [
@@ -194,7 +201,10 @@ def main() -> None:
     ]
     told = [*ratios, f"one query: {found['one_query']}"]
     columns = ("server", "requests/s", "p50 ms", "p99 ms", "errors")
-    what = f"{CONNECTIONS} clients that wait for their answer, one short sentence a request, by wrk"
+    what = (
+        f"{CONNECTIONS} clients that wait for their answer, one short sentence a request, by wrk; "
+        f"{options.threads} threads compute"
+    )
     write_results(options.output, "The server under load", what, [Table(columns, rows)], told)
 
 

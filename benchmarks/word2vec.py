@@ -65,7 +65,7 @@ def ours(
     training = TrainingConfig(steps=steps, learning_rate=RATE, warmup=0.0, checkpoint_every=0)
     source = PretrainingSource([Phase(WindowBatches(text, recipe), steps, min(STEP, len(text)))])
     began = time.perf_counter()
-    Trainer(model, WORD2VEC.in_run(model, STEP), source, training, folder / "run").run()
+    Trainer(model, WORD2VEC.in_run(model, STEP, recipe), source, training, folder / "run").run()
     seconds = time.perf_counter() - began
     return seconds, NamedVectors(list(text.vocabulary), encoder_of(model).token_matrix.numpy())
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from heedful.calls import evaluate as evaluate
     from heedful.calls import evaluate_translator as evaluate_translator
     from heedful.calls import finetune as finetune
+    from heedful.calls import ladder as ladder
     from heedful.calls import pretrain as pretrain
     from heedful.calls import train_tokenizer as train_tokenizer
     from heedful.calls import train_translator as train_translator
@@ -35,6 +36,7 @@ _HOMES = {
     "evaluate": "heedful.calls",
     "evaluate_translator": "heedful.calls",
     "finetune": "heedful.calls",
+    "ladder": "heedful.calls",
     "load": "heedful.inference.load",
     "pretrain": "heedful.calls",
     "train_tokenizer": "heedful.calls",

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from heedful.errors import HeedfulError
 from heedful.runs.distilling.settings import DistillingSettings
 from heedful.runs.finetuning.settings import FinetuningSettings
+from heedful.runs.ladder.settings import LadderSettings
 from heedful.runs.preparation.settings import CorpusSettings, TokenizerSettings
 from heedful.runs.pretraining.settings import PretrainingSettings
 from heedful.runs.session import Session, Shown
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from heedful.inference.bars import Bar
     from heedful.inference.evaluation import EvaluationReport
     from heedful.inference.translation_evaluation import TranslationReport
+    from heedful.runs.ladder.climb import Ladder
     from heedful.runs.run import Run, Stage
     from heedful.text.tokenizer import Tokenizer
 
@@ -67,6 +69,11 @@ class DistillingCall(Session, DistillingSettings):
 @dataclass(frozen=True)
 class TranslationCall(Session, TranslationSettings):
     """What `train_translator` takes."""
+
+
+@dataclass(frozen=True)
+class LadderCall(Session, LadderSettings):
+    """What `ladder` takes."""
 
 
 def _taking(takes: Callable[P, object]) -> Callable[[Callable[[dict[str, Any], Any], R]], Callable[P, R]]:
@@ -156,6 +163,17 @@ def train_translator(given: dict[str, Any], how: Session) -> Run:
     settings = settings_of(TranslationSettings, given, how.resume)
     with _stage(settings.output, how) as stage:
         return run.train_translator(settings, stage)
+
+
+@_taking(LadderCall)
+def ladder(given: dict[str, Any], how: Session) -> Ladder:
+    """Train every kind of language model on one corpus with one budget, below the folder `output`, and compare them."""
+    from heedful.runs.ladder.climb import climb
+    from heedful.runs.settings_file import settings_of
+
+    settings = settings_of(LadderSettings, given, how.resume)
+    with _stage(settings.output, how) as stage:
+        return climb(settings, stage)
 
 
 def evaluate(

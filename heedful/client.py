@@ -6,15 +6,18 @@
 
 Many inputs are sent in several requests and come back in order. Connections are kept. A server that is busy or not
 ready yet is asked again when it says so, until the total deadline is over. `AsyncClient` has the same methods to be
-awaited.
+awaited; `Client` awaits them on a loop in a thread of its own, where a deadline can end whatever is going on.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import random
+import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+import weakref
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
 AT_ONCE = 256  # inputs of a request
 AGAIN = (429, 503)  # statuses that a later try may change
 LONGEST_PAUSE = 5.0  # seconds, where the server does not say how long
+KEPT = 256  # connections that are kept for the next request
 
 
 class ServerError(HeedfulError):
@@ -59,27 +63,146 @@ class _Call:
 
 
 class _Verbs:
-    """The requests that each method comes to; how they are sent is the affair of the two clients."""
+    """The methods of both clients: what each of them asks, and what becomes of the results."""
 
-    def __init__(self, url: str, model: str | None, api_key: str | None, timeout: float, at_once: int) -> None:
+    def __init__(
+        self,
+        url: str,
+        model: str | None = None,
+        api_key: str | None = None,
+        timeout: float = 60.0,
+        at_once: int = AT_ONCE,
+        retry: bool = True,
+    ) -> None:
+        """`model` may be left out where there is one only; `timeout` is for a whole call with its retries."""
         if timeout <= 0 or at_once < 1:
             raise HeedfulError("timeout and at_once must be above 0", remedy="leave them out")
-        self.url, self.model, self.timeout, self.at_once = url.rstrip("/"), model, timeout, at_once
+        self.url, self.model, self.timeout = url.rstrip("/"), model, timeout
+        self.at_once, self.retry = at_once, retry
         self.headers = {"authorization": f"Bearer {api_key}"} if api_key else {}
+        self._http = self._connections()
 
-    def _calls(self, verb: str, inputs: Sequence[Any], options: Mapping[str, Any]) -> Iterator[_Call]:
+    def info(self) -> Any:
+        """Models, verbs, limits and versions of the server."""
+        return self._answer(self._info())
+
+    def embed(self, texts: Sequence[str], unit: str = "sentence", **options: Any) -> Any:
+        """Vectors (texts, width); of words or tokens a list of arrays.
+
+        Options: layers, combine, pooling, normalize, max_length, prompt.
+        """
+        return self._answer(self._asked("embed", texts, lambda found: _vectors(found, unit), unit=unit, **options))
+
+    def similarity(self, texts: Sequence[str], **options: Any) -> Any:
+        """The cosines of all pairs of texts, (texts, texts); all of them in one request. Options: layers, pooling."""
+        return self._answer(self._asked("similarity", texts, _array, at_once=max(1, len(texts)), **options))
+
+    def search(self, queries: Sequence[str], top: int = 10) -> Any:
+        """The lines nearest to each query."""
+        return self._answer(self._asked("search", queries, lambda found: [one["lines"] for one in found], top=top))
+
+    def fill(self, text: str, top: int = 5, pair: str | None = None) -> Any:
+        """The likeliest words for every mask."""
+        inputs = [text if pair is None else [text, pair]]
+        return self._answer(self._asked("fill", inputs, lambda found: found[0]["masks"], top=top))
+
+    def predict(self, inputs: Sequence[Any]) -> Any:
+        """What a fine-tuned model says of each input."""
+        return self.call("predict", inputs)
+
+    def translate(self, texts: Sequence[str], **options: Any) -> Any:
+        """The translation of each text. Options: beam, length_penalty, max_length."""
+        return self._answer(self._asked("translate", texts, lambda found: [_best(one) for one in found], **options))
+
+    def generate(self, prompts: str | Sequence[str], **options: Any) -> Any:
+        """How a prompt goes on, or each of several; lists of texts where `count` or `n_best` asks for several."""
+        alone, several = isinstance(prompts, str), max(options.get("count", 1), options.get("n_best", 1)) > 1
+
+        def texts(found: list[Any]) -> Any:
+            given = [[text["text"] for text in one["texts"]] for one in found]
+            each = given if several else [some[0] for some in given]
+            return each[0] if alone else each
+
+        # Samples depend on the others of their request, so all prompts are in one.
+        inputs = [prompts] if isinstance(prompts, str) else prompts
+        return self._answer(self._asked("generate", inputs, texts, at_once=max(1, len(inputs)), **options))
+
+    def score(self, texts: Sequence[Any], **options: Any) -> Any:
+        """How natural each text is, or how probable each translation."""
+        return self.call("score", texts, **options)
+
+    def tokenize(self, texts: Sequence[Any]) -> Any:
+        """The pieces of each text or pair."""
+        return self.call("tokenize", texts)
+
+    def attention(self, texts: Sequence[Any], **options: Any) -> Any:
+        """What each token of each text looks at: tokens, and weights (layers, heads, tokens, tokens)."""
+        return self._answer(self._asked("attention", texts, lambda found: [_weighted(one) for one in found], **options))
+
+    def call(self, verb: str, inputs: Sequence[Any], **options: Any) -> Any:
+        """The results of any verb, in the order of the inputs."""
+        return self._answer(self._asked(verb, inputs, lambda found: found, **options))
+
+    def _answer(self, answer: Coroutine[Any, Any, Any]) -> Any:
+        """What a method gives back: the answer, or what can be awaited for it."""
+        raise NotImplementedError
+
+    def _connections(self) -> httpx2.AsyncClient:
+        import httpx2
+
+        limits = httpx2.Limits(max_connections=None, max_keepalive_connections=KEPT)
+        return httpx2.AsyncClient(base_url=self.url, headers=self.headers, limits=limits)
+
+    async def _info(self) -> dict[str, Any]:
+        found: dict[str, Any] = await self._send("GET", "/info", _Call("info", {}, time.monotonic() + self.timeout))
+        return found
+
+    async def _asked(
+        self,
+        verb: str,
+        inputs: Sequence[Any],
+        shape: Callable[[list[Any]], Any],
+        at_once: int | None = None,
+        **options: Any,
+    ) -> Any:
+        """Ask for all inputs, so many at once, and make of the results what the method gives back."""
         if isinstance(inputs, str | Mapping):
             raise HeedfulError("a single input", remedy="give a list of inputs, such as [text]")
+        if self.model is None:
+            self.model = _only_model(await self._info())
+        path, results = f"/v1/models/{self.model}/{verb}", list[Any]()
+        for call in self._calls(verb, inputs, at_once or self.at_once, options):
+            results += (await self._send("POST", path, call))["results"]
+        return shape(_whole(results))
+
+    def _calls(self, verb: str, inputs: Sequence[Any], at_once: int, options: Mapping[str, Any]) -> Iterator[_Call]:
         until = time.monotonic() + self.timeout
         given = {name: value for name, value in options.items() if value is not None}
-        for start in range(0, len(inputs), self.at_once):
-            yield _Call(verb, {"inputs": list(inputs[start : start + self.at_once]), **given}, until)
+        for start in range(0, len(inputs), at_once):
+            yield _Call(verb, {"inputs": list(inputs[start : start + at_once]), **given}, until)
 
-    def _chosen(self, info: Mapping[str, Any]) -> str:
-        names = [model["name"] for model in info["models"]]
-        if len(names) != 1:
-            raise HeedfulError("the server has several models", remedy=f"choose one: model={' or '.join(names)}")
-        return str(names[0])
+    async def _send(self, method: str, path: str, call: _Call) -> Any:
+        import httpx2
+
+        for attempt in range(1_000_000):
+            try:
+                body = {"json": dict(call.body)} if call.body else {}
+                sent = self._http.request(method, path, timeout=call.left, **body)  # type: ignore[arg-type]
+                response = await asyncio.wait_for(sent, call.left)
+            except (httpx2.TimeoutException, asyncio.TimeoutError, TimeoutError):
+                raise _late(call) from None
+            except httpx2.TransportError as error:
+                pause, refusal = call.pause(attempt, None), _unreachable(self.url, error)
+            else:
+                if response.status_code == 200:
+                    return response.json()
+                pause, refusal = call.pause(attempt, response.headers.get("retry-after")), _refused(response)
+                if response.status_code not in AGAIN:
+                    raise refusal
+            if pause is None or not self.retry:
+                raise refusal
+            await asyncio.sleep(pause)
+        raise _late(call)
 
 
 def _refused(response: httpx2.Response) -> ServerError:
@@ -114,24 +237,48 @@ def _vectors(results: list[Any], unit: str) -> Any:
     return [np.array(one, np.float32) for one in results]
 
 
+def _array(results: list[Any]) -> Any:
+    return np.array(results, np.float32)
+
+
+def _best(result: Mapping[str, Any]) -> str:
+    return str(result["translations"][0]["text"])
+
+
+def _weighted(result: Mapping[str, Any]) -> dict[str, Any]:
+    return {**result, "weights": _array(result["weights"])}
+
+
+def _only_model(info: Mapping[str, Any]) -> str:
+    names = [model["name"] for model in info["models"]]
+    if len(names) != 1:
+        raise HeedfulError("the server has several models", remedy=f"choose one: model={' or '.join(names)}")
+    return str(names[0])
+
+
+class AsyncClient(_Verbs):
+    """A model of a server, with the methods of a loaded one to be awaited; many tasks may use it at once."""
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+    def _answer(self, answer: Coroutine[Any, Any, Any]) -> Awaitable[Any]:
+        return answer
+
+
 class Client(_Verbs):
-    """A model of a server, with the methods of a loaded one."""
+    """A model of a server, with the methods of a loaded one; many threads may use it at once."""
 
-    def __init__(
-        self,
-        url: str,
-        model: str | None = None,
-        api_key: str | None = None,
-        timeout: float = 60.0,
-        at_once: int = AT_ONCE,
-        retry: bool = True,
-    ) -> None:
-        """`model` may be left out where there is one only; `timeout` is for a whole call with its retries."""
-        import httpx2
-
-        super().__init__(url, model, api_key, timeout, at_once)
-        self.retry = retry
-        self._http = httpx2.Client(base_url=self.url, headers=self.headers)
+    _loop: asyncio.AbstractEventLoop | None = None
+    _process = 0
+    _starting = threading.Lock()
 
     def __enter__(self) -> Client:
         return self
@@ -140,159 +287,36 @@ class Client(_Verbs):
         self.close()
 
     def close(self) -> None:
-        """Close the connections."""
-        self._http.close()
+        """Close the connections and end the thread; the next call opens them again."""
+        with self._starting:
+            loop, self._loop = self._loop, None
+            if loop is not None and self._process == os.getpid():
+                asyncio.run_coroutine_threadsafe(self._http.aclose(), loop).result()
+                _stop(loop)
 
-    def info(self) -> dict[str, Any]:
-        """Models, verbs, limits and versions of the server."""
-        found: dict[str, Any] = self._send("GET", "/info", _Call("info", {}, time.monotonic() + self.timeout))
-        return found
-
-    def embed(self, texts: Sequence[str], unit: str = "sentence", **options: Any) -> Any:
-        """Vectors (texts, width); of words or tokens a list of arrays. Options: layers, combine, pooling, normalize."""
-        return _vectors(self.call("embed", texts, unit=unit, **options), unit)
-
-    def similarity(self, texts: Sequence[str], **options: Any) -> Any:
-        """The cosines of all pairs of texts, (texts, texts); all of them in one request."""
-        before, self.at_once = self.at_once, max(self.at_once, len(texts))
+    def _answer(self, answer: Coroutine[Any, Any, Any]) -> Any:
+        future = asyncio.run_coroutine_threadsafe(answer, self._running())
         try:
-            return np.array(self.call("similarity", texts, **options), np.float32)
-        finally:
-            self.at_once = before
+            return future.result()
+        except BaseException:  # Ctrl-C too: nobody waits for it any more
+            future.cancel()
+            raise
 
-    def search(self, queries: Sequence[str], top: int = 10) -> list[list[dict[str, Any]]]:
-        """The lines nearest to each query."""
-        return [one["lines"] for one in self.call("search", queries, top=top)]
-
-    def fill(self, text: str, top: int = 5, pair: str | None = None) -> list[dict[str, Any]]:
-        """The likeliest words for every mask."""
-        (found,) = self.call("fill", [text if pair is None else [text, pair]], top=top)
-        masks: list[dict[str, Any]] = found["masks"]
-        return masks
-
-    def predict(self, inputs: Sequence[Any]) -> list[dict[str, Any]]:
-        """What a fine-tuned model says of each input."""
-        return self.call("predict", inputs)
-
-    def translate(self, texts: Sequence[str], **options: Any) -> list[str]:
-        """The translation of each text. Options: beam, length_penalty, max_length."""
-        return [one["translations"][0]["text"] for one in self.call("translate", texts, **options)]
-
-    def score(self, texts: Sequence[Any], **options: Any) -> list[dict[str, Any]]:
-        """How natural each text is, or how probable each translation."""
-        return self.call("score", texts, **options)
-
-    def tokenize(self, texts: Sequence[Any]) -> list[dict[str, Any]]:
-        """The pieces of each text or pair."""
-        return self.call("tokenize", texts)
-
-    def attention(self, texts: Sequence[Any], **options: Any) -> list[dict[str, Any]]:
-        """What each token of each text looks at: tokens, and weights (layers, heads, tokens, tokens)."""
-        found = self.call("attention", texts, **options)
-        return [{**one, "weights": np.array(one["weights"], np.float32)} for one in found]
-
-    def call(self, verb: str, inputs: Sequence[Any], **options: Any) -> list[Any]:
-        """The results of any verb, in the order of the inputs."""
-        if self.model is None:
-            self.model = self._chosen(self.info())
-        path, results = f"/v1/models/{self.model}/{verb}", list[Any]()
-        for call in self._calls(verb, inputs, options):
-            results += self._send("POST", path, call)["results"]
-        return _whole(results)
-
-    def _send(self, method: str, path: str, call: _Call) -> Any:
-        import httpx2
-
-        for attempt in range(1_000_000):
-            try:
-                body = {"json": dict(call.body)} if call.body else {}
-                response = self._http.request(method, path, timeout=call.left, **body)  # type: ignore[arg-type]
-            except httpx2.TimeoutException:
-                raise _late(call) from None
-            except httpx2.TransportError as error:
-                pause, refusal = call.pause(attempt, None), _unreachable(self.url, error)
-            else:
-                if response.status_code == 200:
-                    return response.json()
-                pause, refusal = call.pause(attempt, response.headers.get("retry-after")), _refused(response)
-                if response.status_code not in AGAIN or not self.retry:
-                    raise refusal
-            if pause is None:
-                raise refusal
-            time.sleep(pause)
-        raise _late(call)
+    def _running(self) -> asyncio.AbstractEventLoop:
+        """The loop in its thread; a process that was forked off has neither, and makes its own."""
+        with self._starting:
+            if self._loop is None or self._process != os.getpid():
+                self._loop, self._process, self._http = asyncio.new_event_loop(), os.getpid(), self._connections()
+                threading.Thread(target=_run, args=(self._loop,), name="heedful-client", daemon=True).start()
+                weakref.finalize(self, _stop, self._loop)  # of a client that nobody has closed
+            return self._loop
 
 
-class AsyncClient(_Verbs):
-    """As `Client`, with methods to be awaited; it may be used by many tasks at once."""
+def _run(loop: asyncio.AbstractEventLoop) -> None:
+    loop.run_forever()
+    loop.close()
 
-    def __init__(
-        self,
-        url: str,
-        model: str | None = None,
-        api_key: str | None = None,
-        timeout: float = 60.0,
-        at_once: int = AT_ONCE,
-        retry: bool = True,
-    ) -> None:
-        """As for `Client`."""
-        import httpx2
 
-        super().__init__(url, model, api_key, timeout, at_once)
-        self.retry = retry
-        self._http = httpx2.AsyncClient(base_url=self.url, headers=self.headers)
-
-    async def __aenter__(self) -> AsyncClient:
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
-        await self._http.aclose()
-
-    async def info(self) -> dict[str, Any]:
-        """Models, verbs, limits and versions of the server."""
-        found: dict[str, Any] = await self._send("GET", "/info", _Call("info", {}, time.monotonic() + self.timeout))
-        return found
-
-    async def embed(self, texts: Sequence[str], unit: str = "sentence", **options: Any) -> Any:
-        """Vectors of texts."""
-        return _vectors(await self.call("embed", texts, unit=unit, **options), unit)
-
-    async def predict(self, inputs: Sequence[Any]) -> list[dict[str, Any]]:
-        """What a fine-tuned model says of each input."""
-        return await self.call("predict", inputs)
-
-    async def translate(self, texts: Sequence[str], **options: Any) -> list[str]:
-        """The translation of each text."""
-        return [one["translations"][0]["text"] for one in await self.call("translate", texts, **options)]
-
-    async def call(self, verb: str, inputs: Sequence[Any], **options: Any) -> list[Any]:
-        """The results of any verb, in the order of the inputs."""
-        if self.model is None:
-            self.model = self._chosen(await self.info())
-        path, results = f"/v1/models/{self.model}/{verb}", list[Any]()
-        for call in self._calls(verb, inputs, options):
-            results += (await self._send("POST", path, call))["results"]
-        return _whole(results)
-
-    async def _send(self, method: str, path: str, call: _Call) -> Any:
-        import httpx2
-
-        for attempt in range(1_000_000):
-            try:
-                body = {"json": dict(call.body)} if call.body else {}
-                sent = self._http.request(method, path, timeout=call.left, **body)  # type: ignore[arg-type]
-                response = await asyncio.wait_for(sent, call.left)
-            except (httpx2.TimeoutException, asyncio.TimeoutError, TimeoutError):
-                raise _late(call) from None
-            except httpx2.TransportError as error:
-                pause, refusal = call.pause(attempt, None), _unreachable(self.url, error)
-            else:
-                if response.status_code == 200:
-                    return response.json()
-                pause, refusal = call.pause(attempt, response.headers.get("retry-after")), _refused(response)
-                if response.status_code not in AGAIN or not self.retry:
-                    raise refusal
-            if pause is None:
-                raise refusal
-            await asyncio.sleep(pause)
-        raise _late(call)
+def _stop(loop: asyncio.AbstractEventLoop) -> None:
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(loop.stop)

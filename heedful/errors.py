@@ -1,4 +1,4 @@
-"""The one exception that is meant for the user: what happened, where, and what to do about it; and a warning."""
+"""The one exception that is meant for the user: what happened, where, and what to do about it; and warnings."""
 
 import re
 from pathlib import Path
@@ -6,6 +6,10 @@ from pathlib import Path
 
 class TextWarning(UserWarning):
     """Something in a file of text that may not be what the user means."""
+
+
+class PrecisionWarning(UserWarning):
+    """A model is computed in another precision than was asked for."""
 
 
 def counted(count: int, noun: str) -> str:

@@ -14,6 +14,7 @@ def right() -> dict[str, float]:
     heedful.train_translator(train=("a.en", "a.de"), output=Path("run"), progress=False)
     heedful.train_tokenizer(["a.txt"], "tokenizer", vocab_size=8000)
     heedful.build_corpus("a.txt", "corpus", tokenizer="tokenizer", words=True)
+    heedful.ladder("corpus", "ladder", budget="10m", pairs=("pairs.tsv",), tasks=("toy:tags.en",), at_once=2)
     return {**run.scores, **heedful.evaluate(run, "dev.tsv").scores}
 
 
@@ -24,3 +25,4 @@ def wrong() -> None:
     heedful.pretrain("corpus", "run", "mini")  # type: ignore[call-arg]
     heedful.train_translator(train="pairs.tsv", output="run", schedule="steep")  # type: ignore[arg-type]
     heedful.train_tokenizer(["a.txt"], "tokenizer", resume=True)  # type: ignore[call-arg]
+    heedful.ladder("corpus", "ladder", model="bert")  # type: ignore[call-arg]

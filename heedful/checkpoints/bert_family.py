@@ -20,7 +20,6 @@ ENCODER_ONLY: Mapping[str, Any] = {
     "add_cross_attention": False,
     "tie_word_embeddings": True,
     "pruned_heads": {},
-    "quantization_config": None,
 }
 PER_PIECE = ("encoder.embeddings.token.weight", "mlm.bias")
 

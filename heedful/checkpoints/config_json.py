@@ -22,7 +22,7 @@ BOOKKEEPING = frozenset({
     "model_type", "architectures", "transformers_version", "dtype", "torch_dtype", "use_cache",
     "gradient_checkpointing", "_name_or_path", "classifier_dropout", "id2label", "label2id", "problem_type",
     "bos_token_id", "eos_token_id", "sep_token_id", "cls_token_id", "output_attentions", "output_hidden_states",
-    "return_dict", "chunk_size_feed_forward", "finetuning_task", "tokenizer_pieces",
+    "return_dict", "chunk_size_feed_forward", "finetuning_task", "tokenizer_pieces", "quantization_config",
 })  # fmt: skip
 
 # What a config.json says of the task that the model was made for.
@@ -94,7 +94,7 @@ def config_json(config: EncoderConfig, architecture: str | None, foreign: Mappin
 
     `architecture` is the class of Hugging Face that computes the same, None where there is none.
     """
-    kept = {key: value for key, value in foreign.items() if key != "torch_dtype"}
+    kept = {key: value for key, value in foreign.items() if key not in ("torch_dtype", "quantization_config")}
     of_class = {} if architecture is None else {"architectures": [architecture]}
     return {**kept, "model_type": config.model_type, **of_class, "dtype": "float32", **to_mapping(config)}
 

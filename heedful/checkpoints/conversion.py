@@ -9,6 +9,7 @@ that the table knows comes along, whether anything here looks at it or not.
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,13 +21,19 @@ from heedful.checkpoints.config_json import CLASSIFIER, config_json
 from heedful.checkpoints.encoder_folder import load_encoder
 from heedful.checkpoints.family import Family
 from heedful.checkpoints.folder import CONFIG, ModelFolder, read_folder, with_pieces
+from heedful.checkpoints.int8_scheme import KEY, Int8Scheme
+from heedful.checkpoints.int8_tensors import STEM as INT8
+from heedful.checkpoints.int8_tensors import in_int8
 from heedful.checkpoints.names import renamed
 from heedful.checkpoints.new_folder import new_folder
 from heedful.checkpoints.sentence_transformers import write_layout
 from heedful.checkpoints.task_folder import TASK
-from heedful.checkpoints.tensors import write_tensors
+from heedful.checkpoints.tensors import STEM, write_tensors
 from heedful.checkpoints.weights import WeightSource
+from heedful.config import to_mapping
 from heedful.json_files import write_json
+from heedful.models.encoder import Encoder
+from heedful.models.int8_parts import ENCODER, stored_in_int8
 
 # Hugging Face's own limit for a file of weights.
 SHARD_BYTES = 5 * 10**9
@@ -50,25 +57,40 @@ def convert(
     overwrite: bool = False,
     force: bool = False,
     max_shard_bytes: int | None = SHARD_BYTES,
+    int8: Int8Scheme | None = None,
 ) -> Converted:
     """Write the model of a folder as a folder of Hugging Face's, as a whole or not at all.
 
-    `force` takes a tokenizer that has far fewer pieces than the model has rows.
+    `force` takes a tokenizer that has far fewer pieces than the model has rows. With `int8` the encoder's matrices are
+    stored so, which only we read.
     """
     folder = read_folder(source, force)
-    load_encoder(folder)  # refuses what is missing, misshapen or damaged before anything is written
+    encoder = load_encoder(folder)  # refuses what is missing, misshapen or damaged before anything is written
     with folder.open_weights() as found:
         tensors = _tensors(found)
+        size = sum(tensor.numel() for tensor in tensors.values())
+        if int8 is not None:
+            tensors = in_int8(tensors, _int8_names(found, encoder, int8))
         architecture = _architecture(folder, found)
-        _write(folder, Path(target), tensors, architecture, overwrite, max_shard_bytes)
-    size = sum(tensor.numel() for tensor in tensors.values())
+        _write(folder, Path(target), tensors, architecture, overwrite, max_shard_bytes, int8)
     return Converted(Path(target), architecture, len(tensors), size, folder.notes)
+
+
+def _in_class(found: WeightSource) -> Mapping[str, str]:
+    return found.table.class_spelling([found.table.respell(name) for name in found.tensors])
+
+
+def _int8_names(found: WeightSource, encoder: Encoder, int8: Int8Scheme) -> dict[str, bool]:
+    """The tensors on disk that are to be in int8, and whether each lies there transposed."""
+    kept = {name.removeprefix(f"{ENCODER}.") for name in int8.float32}
+    ours = [f"{ENCODER}.{name}" for name in stored_in_int8(encoder, kept)]
+    table, in_class = found.table, _in_class(found)
+    return {renamed(theirs, in_class): table.is_transposed(name) for name in ours for theirs in table.on_disk(name)}
 
 
 def _tensors(found: WeightSource) -> dict[str, Tensor]:
     """All that the table knows, but for what only repeats or counts."""
-    table = found.table
-    in_class = table.class_spelling([table.respell(name) for name in found.tensors])
+    table, in_class = found.table, _in_class(found)
     return {
         renamed(name, in_class): found.tensors.read(on_disk).to(torch.float32).contiguous().clone()
         for name, on_disk in found.spelled.items()
@@ -103,12 +125,14 @@ def _write(
     architecture: str | None,
     overwrite: bool,
     max_shard_bytes: int | None,
+    int8: Int8Scheme | None,
 ) -> None:
     config = folder.model_config
     with new_folder(target, folder.tokenizer, config.vocab_size, overwrite) as written:
         kept = with_pieces(folder.config, folder.tokenizer, config.vocab_size)
-        write_json(written / CONFIG, config_json(config, architecture, kept))
-        write_tensors(written, tensors, max_shard_bytes)
+        scheme = {} if int8 is None else {KEY: to_mapping(int8)}
+        write_json(written / CONFIG, {**config_json(config, architecture, kept), **scheme})
+        write_tensors(written, tensors, max_shard_bytes, STEM if int8 is None else INT8)
         if folder.sentence is not None:
             write_layout(written, folder.sentence, folder.max_length, config.width)
         if (folder.weights / TASK).is_file():

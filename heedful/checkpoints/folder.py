@@ -11,6 +11,7 @@ from typing import Any
 from heedful.checkpoints.families import family_of
 from heedful.checkpoints.family import Family
 from heedful.checkpoints.folder_weights import open_weights, weight_notes
+from heedful.checkpoints.int8_scheme import Int8Scheme, read_scheme
 from heedful.checkpoints.sentence_transformers import SentenceLayout, SentenceSettings, read_layout
 from heedful.checkpoints.tensorflow_folder import config_file, config_values
 from heedful.checkpoints.weights import WeightSource
@@ -40,6 +41,7 @@ class ModelFolder:
     sentence: SentenceSettings | None
     max_length: int
     notes: tuple[str, ...]
+    int8: Int8Scheme | None = None  # how its weights are stored, if not as floating-point numbers
 
     @property
     def model_type(self) -> str:
@@ -82,9 +84,10 @@ def read_folder(path: str | Path, force: bool = False) -> ModelFolder:
     layout = read_layout(folder)
     config, file = config_values(layout.encoder), config_file(layout.encoder) or layout.encoder
     family = family_of(config, file)
+    int8 = read_scheme(config, file)
     model_config = family.config.read(config, file)
     tokenizer = _tokenizer(layout, family)
-    notes = [*layout.notes, *_config_notes(family, config)]
+    notes = [*layout.notes, *_config_notes(family, config), *([f"stored in {int8}"] if int8 else [])]
     meant = force or (tokenizer is not None and tokenizer.vocab_size == config.get(PIECES))
     notes += _vocabulary_notes(tokenizer, model_config, layout.encoder, meant)
     notes += weight_notes(layout.encoder, family, model_config)
@@ -98,6 +101,7 @@ def read_folder(path: str | Path, force: bool = False) -> ModelFolder:
         sentence=layout.settings,
         max_length=_max_length(layout, tokenizer, model_config, notes),
         notes=tuple(notes),
+        int8=int8,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from heedful.checkpoints.config_json import ConfigFormat
+from heedful.checkpoints.config_json import CLASSIFIER, ConfigFormat
 from heedful.checkpoints.family import Family
 from heedful.checkpoints.names import NameTable
 from heedful.models.gpt import GptConfig, GptForPretraining, initialise, sized
@@ -41,6 +41,7 @@ GPT_NAMES = NameTable(
     constants=re.compile(r"transformer\.h\.\d+\.attn\.(masked_)?bias"),
     layers=re.compile(r"transformer\.h\.(\d+)\."),
     left_out="transformer.",
+    in_classes={CLASSIFIER: {"classifier": "score"}},
 )
 
 GPT = Family(
@@ -55,7 +56,6 @@ GPT = Family(
             "is_encoder_decoder": False,
             "tie_word_embeddings": True,
             "pruned_heads": {},
-            "quantization_config": None,
         },
         bookkeeping=(
             *("n_ctx", "summary_activation", "summary_first_dropout", "summary_proj_to_labels", "summary_type"),
@@ -67,6 +67,7 @@ GPT = Family(
     classes={
         "Model": "GPT2Model",
         "PreTraining": "GPT2LMHeadModel",
+        CLASSIFIER: "GPT2ForSequenceClassification",
         "TokenClassification": "GPT2ForTokenClassification",
         "QuestionAnswering": "GPT2ForQuestionAnswering",
     },

@@ -105,7 +105,7 @@ def save_for_task(
     config = encoder_of(model).config
     family = family_named(config.model_type)
     named = None if architecture is None else family.classes.get(architecture)
-    kept = with_pieces(foreign, tokenizer, config.vocab_size)
+    kept = {**_padding(family, tokenizer), **with_pieces(foreign, tokenizer, config.vocab_size)}
     values = task_config_json(
         config, named, labels, kept, problem_of(task, labels) if architecture == CLASSIFIER else None
     )
@@ -116,6 +116,12 @@ def save_for_task(
         write_tensors(folder, tensors)
         if sentence is not None:
             write_layout(folder, sentence, task["max_length"], config.width)
+
+
+def _padding(family: Family[Any], tokenizer: Tokenizer | None) -> dict[str, int]:
+    """By what Hugging Face's GPT-2 and XLNet know where texts end in a padded batch; here nothing is padded."""
+    pad = None if tokenizer is None else tokenizer.id_of(tokenizer.special_tokens.get("pad", ""))
+    return {"pad_token_id": pad} if pad is not None and "pad_token_id" in family.config.bookkeeping else {}
 
 
 def problem_of(task: Mapping[str, Any], labels: Sequence[str]) -> str:
@@ -184,6 +190,8 @@ def _other_task(folder: ModelFolder, task: Mapping[str, Any]) -> str | None:
         return "the folder's was made for other labels"
     if made_for.get("pooling", "cls") != task.get("pooling", "cls"):
         return "the folder's was made for another pooling"
+    if list(made_for.get("features") or ()) != list(task.get("features") or ()):
+        return "the folder's was made for other layers"
     return None
 
 

@@ -20,6 +20,8 @@ from torch import Tensor
 
 from heedful.checkpoints.bin_file import read_bin
 from heedful.checkpoints.elmo_hdf5 import config_of_options, options_file, read_hdf5, weights_file
+from heedful.checkpoints.int8_tensors import STEM as INT8
+from heedful.checkpoints.int8_tensors import restored
 from heedful.checkpoints.slices import INDEX as SLICES
 from heedful.checkpoints.slices import SliceIndex
 from heedful.checkpoints.stored_tensor import FETCH_AGAIN, StoredTensor
@@ -27,8 +29,10 @@ from heedful.checkpoints.tensorflow_folder import checkpoint_index, read_checkpo
 from heedful.errors import HeedfulError
 from heedful.json_files import read_json, write_json
 
-SINGLE = "model.safetensors"
-INDEX = "model.safetensors.index.json"
+STEM = "model"
+INDEXED = ".safetensors.index.json"
+SINGLE = f"{STEM}.safetensors"
+INDEX = f"{STEM}{INDEXED}"
 FLOATS = ("F32", "F16", "BF16", "F64")
 
 
@@ -74,7 +78,8 @@ def open_tensors(folder: Path) -> Iterator[Tensors]:
                 for path, names in listed.items():
                     if names is not None:
                         _check_shard(path, names, set(files[path]))
-                yield Tensors({name: file[name] for file in files.values() for name in file}, folder)
+                stored = {name: file[name] for file in files.values() for name in file}
+                yield Tensors(restored(stored) if single.startswith(INT8) else stored, folder)
             return
     if (folder / SLICES).is_file():
         listed_slices = SliceIndex(folder)
@@ -94,19 +99,23 @@ def open_tensors(folder: Path) -> Iterator[Tensors]:
     yield Tensors(stored, folder, notes)
 
 
-def write_tensors(folder: Path, tensors: Mapping[str, Tensor], max_shard_bytes: int | None = None) -> None:
+def write_tensors(
+    folder: Path, tensors: Mapping[str, Tensor], max_shard_bytes: int | None = None, stem: str = STEM
+) -> None:
     """Write tensors as one file or, above `max_shard_bytes`, as shards with an index, named as Hugging Face does."""
     shards = _shards(tensors, max_shard_bytes)
     if len(shards) == 1:
-        write_tensor_file(folder / SINGLE, shards[0])
+        write_tensor_file(folder / f"{stem}.safetensors", shards[0])
         return
     places = {}
     for number, shard in enumerate(shards, start=1):
-        name = f"model-{number:05d}-of-{len(shards):05d}.safetensors"
+        name = f"{stem}-{number:05d}-of-{len(shards):05d}.safetensors"
         write_tensor_file(folder / name, shard)
         places.update(dict.fromkeys(shard, name))
     total = sum(tensor.nbytes for tensor in tensors.values())
-    write_json(folder / INDEX, {"metadata": {"total_size": total}, "weight_map": dict(sorted(places.items()))})
+    write_json(
+        folder / f"{stem}{INDEXED}", {"metadata": {"total_size": total}, "weight_map": dict(sorted(places.items()))}
+    )
 
 
 def write_tensor_file(path: Path, tensors: Mapping[str, Tensor]) -> None:
@@ -199,6 +208,7 @@ def _opened_bin(path: Path) -> AbstractContextManager[Mapping[str, StoredTensor]
 # The one file, the index of shards, and how a file is opened; the first that is there is taken.
 _FORMATS: tuple[tuple[str, str, Callable[[Path], AbstractContextManager[Mapping[str, StoredTensor]]]], ...] = (
     (SINGLE, INDEX, _opened),
+    (f"{INT8}.safetensors", f"{INT8}{INDEXED}", _opened),
     ("pytorch_model.bin", "pytorch_model.bin.index.json", _opened_bin),
 )
 

@@ -15,13 +15,17 @@ from typing import Any
 import torch
 
 from heedful.checkpoints.folder import CONFIG, LONGEST, check_vocabulary
+from heedful.checkpoints.int8_scheme import KEY, Int8Scheme, read_scheme
+from heedful.checkpoints.int8_tensors import STEM as INT8
+from heedful.checkpoints.int8_tensors import in_int8
 from heedful.checkpoints.new_folder import new_folder
 from heedful.checkpoints.own_weights import fill_tensors, weights_of
-from heedful.checkpoints.tensors import write_tensors
+from heedful.checkpoints.tensors import STEM, write_tensors
 from heedful.checkpoints.weights import unfilled
 from heedful.config import from_mapping, to_mapping
 from heedful.errors import HeedfulError, no_such_model
 from heedful.json_files import read_json, write_json
+from heedful.models.int8_parts import stored_in_int8
 from heedful.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from heedful.models.transformer import Transformer, TransformerConfig
 from heedful.text.sides import Sides
@@ -43,6 +47,7 @@ class TranslationFolder:
     model: TranslationModel
     sides: Sides
     names: tuple[str, str]
+    int8: Int8Scheme | None = None  # how its weights are stored, if not as floating-point numbers
 
     @property
     def max_length(self) -> int:
@@ -90,7 +95,8 @@ def load_translation(path: str | Path) -> TranslationFolder:
     _check_sides(sides, model, folder)
     fill_tensors(weights_of(model), folder, _REMEDY)
     model.eval()
-    return TranslationFolder(folder, model, sides, (stored.source, stored.target))
+    int8 = read_scheme(read_json(folder / CONFIG), folder / CONFIG)
+    return TranslationFolder(folder, model, sides, (stored.source, stored.target), int8)
 
 
 def rebuilt(folder: TranslationFolder, shape: TransformerConfig | Seq2SeqConfig) -> TranslationModel:
@@ -104,18 +110,31 @@ def rebuilt(folder: TranslationFolder, shape: TransformerConfig | Seq2SeqConfig)
 
 
 def save_translation(
-    model: TranslationModel, path: str | Path, sides: Sides, names: tuple[str, str], *, overwrite: bool = False
+    model: TranslationModel,
+    path: str | Path,
+    sides: Sides,
+    names: tuple[str, str],
+    *,
+    overwrite: bool = False,
+    int8: Int8Scheme | None = None,
 ) -> None:
-    """Write a model folder, as a whole or not at all; `names` are what the two sides are called."""
+    """Write a model folder, as a whole or not at all; `names` are what the two sides are called.
+
+    With `int8` its matrices are stored so.
+    """
     _check_sides(sides, model, Path(path))
     kind = next(kind for kind, (of_type, _) in MODEL_TYPES.items() if isinstance(model, of_type))
     tensors = {
         name: tensor.detach().to("cpu", torch.float32).contiguous() for name, tensor in weights_of(model).items()
     }
+    values = to_mapping(_Stored(kind, *names, to_mapping(model.config)))
+    if int8 is not None:
+        tensors = in_int8(tensors, dict.fromkeys(stored_in_int8(model, int8.float32), False))
+        values[KEY] = to_mapping(int8)
     joint = sides.target if sides.joint else None
     with new_folder(path, joint, model.config.target_vocab_size, overwrite) as folder:
-        write_json(folder / CONFIG, to_mapping(_Stored(kind, *names, to_mapping(model.config))))
-        write_tensors(folder, tensors)
+        write_json(folder / CONFIG, values)
+        write_tensors(folder, tensors, stem=STEM if int8 is None else INT8)
         if joint is None:
             sides.source.save(folder / "source")
             sides.target.save(folder / "target")
@@ -144,7 +163,7 @@ def _stored(file: Path) -> _Stored:
             where=file,
             remedy="use a model that `heedful translate train` has made",
         )
-    return from_mapping(_Stored, config, file)
+    return from_mapping(_Stored, {key: value for key, value in config.items() if key != KEY}, file)
 
 
 def _built(stored: _Stored, where: Path) -> TranslationModel:

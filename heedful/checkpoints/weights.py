@@ -92,12 +92,13 @@ def fill_parameters(model: nn.Module, found: WeightSource, prefix: str = "", fre
 
 
 def fits(model: nn.Module, found: WeightSource, part: str) -> bool:
-    """Whether a part of the model has the shapes that it has in the folder; a part of our own, the same tensors too."""
+    """Whether a part of the model has the shapes of the folder's and takes all of it; our own, the same tensors too."""
     own = {name: target for name, target in model.state_dict().items() if name.startswith(f"{part}.")}
     wanted = {found.table.on_disk(name)[0]: tuple(target.shape) for name, target in own.items()}
     held = [name for name in found.spelled if found.table.belongs(name, part)]
     there = {name: found.tensors.shape(found.spelled[name]) for name in held}
-    if part in found.table.branches and wanted.keys() != there.keys():
+    strict = part in found.table.branches
+    if (strict and wanted.keys() != there.keys()) or not there.keys() <= wanted.keys():
         return False
     return all(wanted[name] == there[name] for name in wanted.keys() & there.keys())
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from heedful.checkpoints.config_json import ConfigFormat
+from heedful.checkpoints.config_json import CLASSIFIER, ConfigFormat
 from heedful.checkpoints.family import Family
 from heedful.checkpoints.xlnet_names import XLNET_NAMES
 from heedful.errors import HeedfulError
@@ -42,7 +42,6 @@ XLNET = Family(
             "tie_word_embeddings": True,
             "is_decoder": False,
             "pruned_heads": {},
-            "quantization_config": None,
         },
         bookkeeping=(
             *("start_n_top", "end_n_top", "summary_last_dropout", "use_mems_eval", "use_mems_train", "pad_token_id"),
@@ -56,8 +55,10 @@ XLNET = Family(
     classes={
         "Model": "XLNetModel",
         "PreTraining": "XLNetLMHeadModel",
+        CLASSIFIER: "XLNetForSequenceClassification",
         "TokenClassification": "XLNetForTokenClassification",
         "QuestionAnswering": "XLNetForQuestionAnsweringSimple",
+        "MultipleChoice": "XLNetForMultipleChoice",
     },
     class_prefix="XLNet",
     sized=sized,

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import re
 
+from heedful.checkpoints.config_json import CLASSIFIER
 from heedful.checkpoints.names import LEAVES, NameTable
 
 _LAYER = "transformer.layer.{i}"
 
 
 def _respell(name: str) -> str:
-    """A bare encoder leaves out `transformer.`; what labels texts is called otherwise than what labels tokens."""
-    if name.startswith(("word_embedding.", "mask_emb", "layer.")):
-        return f"transformer.{name}"
-    return re.sub(r"^logits_proj\.", "classifier.", name)
+    """A bare encoder leaves out `transformer.`."""
+    return f"transformer.{name}" if name.startswith(("word_embedding.", "mask_emb", "layer.")) else name
 
 
 XLNET_NAMES = NameTable(
@@ -36,5 +35,6 @@ XLNET_NAMES = NameTable(
     respell=_respell,
     layers=re.compile(r"transformer\.layer\.(\d+)\."),
     left_out="transformer.",
+    in_classes={kind: {"classifier": "logits_proj"} for kind in (CLASSIFIER, "MultipleChoice")},
     leaves=(*LEAVES, "mask_emb", *"qkvor", "r_w_bias", "r_r_bias", "r_s_bias", "seg_embed"),
 )

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 import click
 
 from heedful.cli.run_options import RunCommand
-from heedful.cli.shared_options import encoding_option, force_option, overwrite_option, text_option
+from heedful.cli.shared_options import (
+    encoding_option,
+    force_int8_option,
+    overwrite_option,
+    precision_option,
+    text_option,
+)
 from heedful.errors import HeedfulError, counted
 
 if TYPE_CHECKING:
@@ -30,7 +36,8 @@ if TYPE_CHECKING:
 @text_option
 @encoding_option
 @click.option("--restart", is_flag=True, help="Throw away an unfinished output instead of continuing it.")
-@force_option
+@precision_option
+@force_int8_option
 @overwrite_option
 @click.option("--device", help="cpu, cuda, cuda:1 …  [default: a GPU if there is one]")
 @click.option("--ray", metavar="ADDRESS", help="Compute on the machines of this Ray cluster, HOST:PORT.")
@@ -50,6 +57,7 @@ def command(
     truncate: str,
     column: str | None,
     restart: bool,
+    precision: str,
     force: bool,
     overwrite: bool,
     device: str | None,
@@ -70,12 +78,14 @@ def command(
       heedful embed MODEL reviews.csv --text body -o vectors.npy
       heedful embed MODEL lines.txt -o features.npy --layers -1,-2,-3,-4 --combine sum
       heedful embed MODEL lines.txt -o words.safetensors --unit word
+      heedful embed MODEL lines.txt -o vectors.npy --precision int8
       heedful embed MODEL lines.txt -o tokens.jsonl --layers -1,-2
       heedful embed MODEL lines.txt -o vectors.npy --ray 10.0.0.1:6379
       zcat lines.gz | heedful embed MODEL - -o vectors.npy --normalize
     """
     from contextlib import ExitStack
 
+    from heedful.cli.precision import own_texts, tell_int8
     from heedful.cli.progress import progress_bar
     from heedful.data.ray_engine import ray_engine
     from heedful.data.text_files import count_texts, read_texts
@@ -83,11 +93,13 @@ def command(
     from heedful.inference.load import load_embedder
 
     kind = kind or _kind_of(output)
-    if ray and device not in (None, "cpu"):
-        raise click.UsageError("--device has no effect with --ray: the cluster's processors compute")
+    if ray and (device not in (None, "cpu") or precision == "int8"):
+        raise click.UsageError("--ray computes in float32 on the cluster's processors: leave --device and int8 out")
     stack = ExitStack()
     engine = stack.enter_context(ray_engine(ray)) if ray else None
-    embedder = load_embedder(model, "cpu" if ray else device, force)
+    device, precision = ("cpu", "float32") if ray else (device, precision)
+    embedder = load_embedder(model, device, force, precision, own_texts(input, column))
+    tell_int8(embedder.int8)
     for note in embedder.folder.notes if verbose else ():
         click.echo(f"note: {note}", err=True)
     wanted = embedder.features(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from heedful.cli.run_options import RunCommand
-from heedful.cli.shared_options import encoding_option, force_option, overwrite_option
+from heedful.cli.shared_options import encoding_option, force_int8_option, overwrite_option, precision_option
 
 if TYPE_CHECKING:
     from heedful.data.labelled.dataset import BadRows
@@ -43,7 +43,8 @@ if TYPE_CHECKING:
     help="Write every wrong answer to this .csv, .tsv or .jsonl, with its place, text, label and probability.",
 )
 @overwrite_option
-@force_option
+@precision_option
+@force_int8_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(
     models: tuple[str, ...],
@@ -55,6 +56,7 @@ def command(
     bad_rows: BadRows,
     errors: str | None,
     overwrite: bool,
+    precision: str,
     force: bool,
     as_json: bool,
 ) -> None:
@@ -67,11 +69,12 @@ def command(
     Examples:
       heedful evaluate run dev.tsv
       heedful evaluate run other-run dev.tsv
+      heedful evaluate run dev.tsv --precision int8
       heedful evaluate run test.jsonl --label score --json
       heedful evaluate run test.csv --errors wrong.csv
     """
     from heedful.atomic import check_free
-    from heedful.cli.evaluate_report import evaluate_and_show
+    from heedful.cli.evaluate_report import evaluate_and_show, loaded
     from heedful.data.labelled.dataset import Columns
     from heedful.inference.answer_table import answer_format
     from heedful.inference.evaluation import EvaluationSettings
@@ -82,4 +85,5 @@ def command(
         answer_format(errors)
         check_free(errors, overwrite)
     settings = EvaluationSettings(Columns(text, pair, label), rounds, worst, bad_rows)
-    evaluate_and_show(models[:-1], models[-1], settings, as_json, force, errors)
+    predictors = loaded(models[:-1], force, precision)
+    evaluate_and_show(models[:-1], predictors, models[-1], settings, as_json, errors)

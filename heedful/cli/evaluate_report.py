@@ -11,21 +11,35 @@ from rich.table import Table
 from rich.text import Text
 
 from heedful.cli.console import table_console
+from heedful.cli.precision import tell_int8
 from heedful.cli.predict_file import tell_cut
 from heedful.cli.progress import progress_bar
 from heedful.errors import counted
 from heedful.inference.evaluation import Comparison, EvaluationReport, EvaluationSettings, evaluate
 from heedful.inference.load import predictor
+from heedful.inference.predictor import Predictor
 from heedful.inference.wrong_answers import write_errors
 from heedful.json_files import finite
 from heedful.tasks.task import Detail, Prediction, Task
 
 
+def loaded(models: Sequence[str], force: bool, precision: str) -> list[Predictor]:
+    """The models to score; what int8 costs each of them is told."""
+    found = [predictor(model, force=force, precision=precision) for model in models]
+    for one in found:
+        tell_int8(one.int8)
+    return found
+
+
 def evaluate_and_show(
-    models: Sequence[str], path: str, settings: EvaluationSettings, as_json: bool, force: bool, errors: str | None
+    models: Sequence[str],
+    predictors: Sequence[Predictor],
+    path: str,
+    settings: EvaluationSettings,
+    as_json: bool,
+    errors: str | None,
 ) -> None:
     """Score one or two models on a file and print what came out; the wrong answers of the first go into `errors`."""
-    predictors = [predictor(model, force=force) for model in models]
     report = evaluate(predictors, path, settings, progress_bar)
     for remark in report.remarks:
         click.echo(str(remark), err=True)

@@ -5,7 +5,13 @@ from __future__ import annotations
 import click
 
 from heedful.cli.run_options import RunCommand
-from heedful.cli.shared_options import encoding_option, force_option, overwrite_option, text_option
+from heedful.cli.shared_options import (
+    encoding_option,
+    force_int8_option,
+    overwrite_option,
+    precision_option,
+    text_option,
+)
 
 AT_LEAST_ONE = click.IntRange(min=1)
 
@@ -38,10 +44,11 @@ AT_LEAST_ONE = click.IntRange(min=1)
 )
 @click.option("--json", "as_json", is_flag=True, help="JSON lines: prompt, text, why it ends, log-probability.")
 @overwrite_option
-@force_option
+@precision_option
+@force_int8_option
 @click.option("--device", help="cpu, cuda, cuda:1 …  [default: a GPU if there is one]")
 def command(**options: object) -> None:
-    """Go on with PROMPT by a language model (GPT, LSTM …): the prompt and what follows it, as it is written.
+    """Go on with PROMPT by a language model (GPT, LSTM, XLNet …): the prompt and what follows it, as it is written.
 
     Without a PROMPT a text begins from nothing. With --file there is a line for each prompt, in the same order; line
     breaks inside a text become spaces, or use --json.

@@ -9,6 +9,7 @@ from typing import IO, Any
 import click
 
 from heedful.atomic import check_free
+from heedful.cli.precision import own_texts, tell_int8
 from heedful.cli.progress import counting_bar
 from heedful.cli.sink import sink
 from heedful.data.text_files import read_texts
@@ -43,6 +44,7 @@ class Options:
     when_full: str
     as_json: bool
     overwrite: bool
+    precision: str
     force: bool
     device: str | None
 
@@ -71,7 +73,10 @@ def generate_texts(options: Options) -> None:
     writing = options.writing
     if options.output is not None:
         check_free(options.output, options.overwrite)
-    generator = load_embedder(options.model, options.device, options.force).generator
+    own = own_texts(options.file, options.column)
+    loaded = load_embedder(options.model, options.device, options.force, options.precision, own)
+    tell_int8(loaded.int8)
+    generator = loaded.generator
     if options.file is None and options.output is None and not options.as_json and not _several(writing):
         _stream(generator, options.prompt, writing)
         return

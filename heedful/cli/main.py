@@ -29,6 +29,7 @@ VERBS = (
     "finetune",
     "generate",
     "inspect",
+    "ladder",
     "look",
     "nearest",
     "new",

@@ -1,4 +1,4 @@
-"""Warnings about the user's files as one plain line each on standard error."""
+"""Warnings about the user's files and models as one plain line each on standard error."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from heedful.errors import TextWarning
+from heedful.errors import PrecisionWarning, TextWarning
 
 
 def show_warnings_plainly() -> None:
@@ -15,7 +15,7 @@ def show_warnings_plainly() -> None:
     before = warnings.showwarning
 
     def show(message: Warning | str, category: type[Warning], *rest: Any, **more: Any) -> None:
-        if issubclass(category, TextWarning):
+        if issubclass(category, TextWarning | PrecisionWarning):
             click.echo(f"warning: {message}", err=True)
         else:
             before(message, category, *rest, **more)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
-from heedful.cli.shared_options import encoding_option, force_option, overwrite_option
+from heedful.cli.shared_options import encoding_option, force_int8_option, overwrite_option, precision_option
+
+if TYPE_CHECKING:
+    from heedful.inference.predictor import Predictor
 
 
 @click.command()
@@ -15,7 +20,8 @@ from heedful.cli.shared_options import encoding_option, force_option, overwrite_
 @click.option("--pair-column", help="The column with the second text.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False), help="A .jsonl, .csv or .tsv.  [default: print]")
 @encoding_option
-@force_option
+@precision_option
+@force_int8_option
 @overwrite_option
 def command(
     run: str,
@@ -24,6 +30,7 @@ def command(
     text_column: str | None,
     pair_column: str | None,
     output: str | None,
+    precision: str,
     force: bool,
     overwrite: bool,
 ) -> None:
@@ -49,7 +56,6 @@ def command(
     from heedful.cli.predict_file import predict_file, predict_text, refuse_file_name
     from heedful.data.labelled.dataset import Columns
     from heedful.inference.answer_table import answer_format
-    from heedful.inference.load import predictor
 
     if output is not None:
         answer_format(output)
@@ -57,10 +63,19 @@ def command(
     if source == "-" or _is_file(source):
         if pair is not None:
             raise click.UsageError("--pair goes with a TEXT; of a file, name the column with --pair-column")
-        predict_file(predictor(run, force=force), source, Columns(text_column, pair_column), output)
+        predict_file(_loaded(run, force, precision), source, Columns(text_column, pair_column), output)
     else:
         refuse_file_name(source)
-        predict_text(predictor(run, force=force), source, pair, output)
+        predict_text(_loaded(run, force, precision), source, pair, output)
+
+
+def _loaded(run: str, force: bool, precision: str) -> Predictor:
+    from heedful.cli.precision import tell_int8
+    from heedful.inference.load import predictor
+
+    found = predictor(run, force=force, precision=precision)
+    tell_int8(found.int8)
+    return found
 
 
 def _is_file(source: str) -> bool:

@@ -44,6 +44,19 @@ def session_options(function: C) -> C:
 force_option = click.option(
     "--force", is_flag=True, help="Take a tokenizer that has far fewer pieces than the model has rows."
 )
+# The same for commands that compute in a precision: one word for all that is done against advice.
+force_int8_option = click.option(
+    "--force",
+    is_flag=True,
+    help="Take a tokenizer with far fewer pieces than the model has rows; compute in int8 where it hardly pays.",
+)
+precision_option = click.option(
+    "--precision",
+    type=click.Choice(["auto", "float32", "int8"]),
+    default="auto",
+    show_default=True,
+    help="auto is as the folder is stored; int8 is faster where the processor has VNNI.",
+)
 overwrite_option = click.option("--overwrite", is_flag=True, help="Replace a file that is there already.")
 text_option = click.option(
     "--text",

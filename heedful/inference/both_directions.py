@@ -21,13 +21,12 @@ from torch import Tensor
 from heedful.checkpoints.folder import ModelFolder
 from heedful.data.batching import TOKENS_PER_BATCH, cut_by_tokens, flat_batch
 from heedful.data.corpus.word_windows import BEGIN_WORD, END_WORD
-from heedful.errors import HeedfulError
 from heedful.inference.language_models import with_heads
 from heedful.inference.pseudo_perplexity import Score
 from heedful.models.elmo import ElmoForPretraining
 from heedful.models.encoder import Encoder
 from heedful.models.language_model import chosen_log_probabilities
-from heedful.tasks.bilm import WORDS
+from heedful.tasks.bilm import read_words
 from heedful.text.elmo_pipeline import BEGIN, END, spelled_words
 from heedful.text.tokenizer import Tokenizer
 
@@ -63,15 +62,7 @@ def two_way_lm_of(folder: ModelFolder, encoder: Encoder, tokenizer: Tokenizer, d
     assert build is not None
     model = with_heads(folder, encoder, build).to(device).eval()
     assert isinstance(model, ElmoForPretraining)
-    file = folder.weights / WORDS
-    if not file.is_file():
-        remedy = "copy it from the folder that `heedful pretrain` has written"
-        raise HeedfulError(f"{WORDS}, the words of the softmax, is missing", where=folder.weights, remedy=remedy)
-    words = file.read_text(encoding="utf-8").removesuffix("\n").split("\n")
-    if len(words) != len(model.softmax.bias):
-        what = f"there are {len(words)} words for a softmax of {len(model.softmax.bias)}"
-        raise HeedfulError(what, where=file, remedy="use the file that was written with the model")
-    return TwoWayLm(model, tokenizer, {word: row for row, word in enumerate(words)})
+    return TwoWayLm(model, tokenizer, {word: row for row, word in enumerate(read_words(folder))})
 
 
 def score_both_ways(lm: TwoWayLm, texts: Iterable[str]) -> Iterator[TwoWayScore]:

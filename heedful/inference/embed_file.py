@@ -149,6 +149,7 @@ def _request(model: Embedder, wanted: Features, kind: str, limit: int) -> dict[s
         "format": kind,
         "max_length": limit,
         "model": [[str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns] for file in weights],
+        **({} if model.int8 is None else {"int8_without": list(model.int8.float32)}),
     }
 
 

@@ -19,7 +19,8 @@ class ChunkEmbedder:
 
     def __init__(self, folder: Path, wanted: Features, max_length: int | None) -> None:
         torch.set_num_threads(1)
-        self.model = load_embedder(folder, "cpu", force=True)  # whoever shares out the work has looked at the folder
+        # Whoever shares out the work has looked at the folder.
+        self.model = load_embedder(folder, "cpu", force=True, precision="float32")
         self.wanted, self.max_length = wanted, max_length
 
     def __call__(self, texts: list[str]) -> Chunk:

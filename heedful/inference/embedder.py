@@ -22,6 +22,7 @@ from torch import nn
 
 from heedful.checkpoints.encoder_folder import load_encoder
 from heedful.checkpoints.folder import ModelFolder
+from heedful.checkpoints.int8_scheme import Int8Scheme
 from heedful.checkpoints.sentence_transformers import SentenceSettings
 from heedful.data.batching import TOKENS_PER_BATCH, cut_by_tokens, flat_batch
 from heedful.errors import HeedfulError
@@ -30,7 +31,8 @@ from heedful.inference.both_directions import TwoWayLm, two_way_lm_of
 from heedful.inference.features import Features, Pieces, Vectors, features_of
 from heedful.inference.fill_mask import Blank, fill_mask
 from heedful.inference.generator import TextGenerator, writing_of
-from heedful.inference.language_models import language_model_of
+from heedful.inference.int8 import computes_in_int8, encoder_in_int8, head_in_int8
+from heedful.inference.language_models import unpacked_language_model
 from heedful.inference.masked_lm import MaskedLm, load_mlm_head
 from heedful.inference.onnx_engine import OnnxEncoder, onnx_file
 from heedful.inference.predictor import Predictor
@@ -38,7 +40,7 @@ from heedful.inference.smaller_batches import in_halves
 from heedful.inference.workers import worker_pool
 from heedful.models.encoder import Encoder, check_room
 from heedful.models.language_model import LanguageModel
-from heedful.nn.packed_linear import can_pack
+from heedful.nn.packed_linear import can_pack, pack_int8
 from heedful.text.tokenizer import was_truncated
 
 # Sentences are small, so many can be sorted together; the words or tokens of a text need a lot more room.
@@ -78,16 +80,31 @@ class Chunk:
 
 
 class Embedder:
-    """An encoder with its tokenizer, ready to turn texts into vectors."""
+    """An encoder with its tokenizer, ready to turn texts into vectors.
 
-    def __init__(self, folder: ModelFolder, device: str = "cpu") -> None:
+    In the precision int8, or where the folder is stored so, `int8` tells what that costs; `texts` are some of the
+    user's own, on which it is found out.
+    """
+
+    def __init__(
+        self,
+        folder: ModelFolder,
+        device: str = "cpu",
+        precision: str = "auto",
+        force: bool = False,
+        texts: Iterable[str] = (),
+    ) -> None:
         self.folder = folder
         self.tokenizer = folder.require_tokenizer()
         exported = onnx_file(folder.weights)
         self.encoder: Encoder = OnnxEncoder(folder.model_config, exported) if exported else load_encoder(folder)
         self.encoder.to(device)
+        self.int8: Int8Scheme | None = None
+        if not exported and computes_in_int8(precision, device, folder.int8 is not None, force):
+            self.int8 = encoder_in_int8(folder, self.encoder, texts)
         if device == "cpu" and can_pack():
             self.encoder.pack()
+            pack_int8(self.encoder)
         self.device = device
 
     def embed(
@@ -159,7 +176,11 @@ class Embedder:
     @cached_property
     def language_model(self) -> LanguageModel:
         """The model with the head that says what comes next, which is read when it is first needed."""
-        return language_model_of(self.folder, self.encoder, self.device)
+        model = unpacked_language_model(self.folder, self.encoder).to(self.device)
+        head_in_int8(model, self.int8)
+        if self.device == "cpu" and can_pack():
+            model.pack_head()
+        return model
 
     @cached_property
     def two_way_lm(self) -> TwoWayLm:

@@ -10,26 +10,23 @@ from torch import nn
 from heedful.checkpoints.folder import ModelFolder
 from heedful.checkpoints.weights import fill_parameters, unfilled
 from heedful.errors import HeedfulError
+from heedful.inference.suited_verbs import suited_verbs
 from heedful.models.encoder import Encoder
 from heedful.models.language_model import LanguageModel
-from heedful.nn.packed_linear import can_pack
 
 M = TypeVar("M", bound=nn.Module)
 
 
-def language_model_of(folder: ModelFolder, encoder: Encoder, device: str) -> LanguageModel:
-    """The language model of a folder around its encoder, which is loaded and may be packed."""
+def unpacked_language_model(folder: ModelFolder, encoder: Encoder) -> LanguageModel:
+    """The language model of a folder around its encoder, which is loaded and may be packed; its head is not."""
     build = folder.family.language_model
     if build is None:
         raise HeedfulError(
             f"a model of the type {folder.model_type} does not say what comes next",
             where=folder.path,
-            remedy=f"{_suited(folder)}give a language model, such as a GPT",
+            remedy=f"{suited_verbs(folder)}, or give a language model, such as a GPT",
         )
-    model = with_heads(folder, encoder, build).to(device)
-    if device == "cpu" and can_pack():
-        model.pack_head()
-    return model.eval()
+    return with_heads(folder, encoder, build).eval()
 
 
 def with_heads(folder: ModelFolder, encoder: Encoder, build: Callable[[Any], M]) -> M:
@@ -45,11 +42,3 @@ def with_heads(folder: ModelFolder, encoder: Encoder, build: Callable[[Any], M])
                 raise HeedfulError(f"the folder has no {called}, so it says no words", where=folder.path, remedy=remedy)
             fill_parameters(model.get_submodule(part), found, prefix=f"{part}.")
     return model
-
-
-def _suited(folder: ModelFolder) -> str:
-    if folder.family.masked_lm is not None:
-        return "use `heedful fill` with it, or "
-    if folder.family.two_way_lm is not None:
-        return "use `heedful score` or `heedful embed` with it, or "
-    return ""

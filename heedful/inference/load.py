@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import torch
@@ -17,30 +18,53 @@ from heedful.inference.translator import Translator
 RUN_FILES = ("config.toml", "seeds.json")
 
 
-def load(folder: str | Path, device: str | None = None, force: bool = False) -> Embedder | Translator:
+def load(
+    folder: str | Path,
+    device: str | None = None,
+    force: bool = False,
+    precision: str = "auto",
+    texts: Iterable[str] = (),
+) -> Embedder | Translator:
     """Load a model folder, or that of a run, as what the model type in its config.json makes of it.
 
     `device` is cpu, cuda, cuda:1 …, None for a GPU if there is one and else the processor. `force` takes an encoder's
-    tokenizer although it has far fewer pieces than the model has rows.
+    tokenizer although it has far fewer pieces than the model has rows, and computes in int8 where that hardly pays.
+    `precision` is float32, int8 (on a CPU), or auto: as the folder is stored. What int8 costs is found out on `texts`,
+    some of your own, or else on sentences of ours.
     """
     if is_translation(model_path(folder)):
-        return load_translator(folder, device)
-    return load_embedder(folder, device, force)
+        return load_translator(folder, device, precision=precision, force=force, texts=texts)
+    return load_embedder(folder, device, force, precision, texts)
 
 
-def load_embedder(folder: str | Path, device: str | None = None, force: bool = False) -> Embedder:
-    """Load a folder with an encoder, such as BERT's; `force` as in `load`."""
-    return Embedder(read_folder(model_path(folder), force), _device(device))
+def load_embedder(
+    folder: str | Path,
+    device: str | None = None,
+    force: bool = False,
+    precision: str = "auto",
+    texts: Iterable[str] = (),
+) -> Embedder:
+    """Load a folder with an encoder, such as BERT's; `force`, `precision` and `texts` as in `load`."""
+    return Embedder(read_folder(model_path(folder), force), _device(device, precision), precision, force, texts)
 
 
-def load_translator(folder: str | Path, device: str | None = None, engine: str = "auto") -> Translator:
+def load_translator(
+    folder: str | Path,
+    device: str | None = None,
+    engine: str = "auto",
+    precision: str = "auto",
+    force: bool = False,
+    texts: Iterable[str] = (),
+) -> Translator:
     """Load a translation model, to decode by our own search, by CTranslate2, or by whichever suits what is asked."""
-    return Translator(load_translation(model_path(folder)), _device(device), engine)
+    on = _device(device, precision)
+    return Translator(load_translation(model_path(folder)), on, engine, precision, force, texts)
 
 
-def predictor(folder: str | Path, device: str | None = None, force: bool = False) -> Predictor:
-    """Load a fine-tuned model folder, or the one of a run, for its answers alone; `force` as in `load`."""
-    return Predictor(read_folder(model_path(folder), force), _device(device))
+def predictor(folder: str | Path, device: str | None = None, force: bool = False, precision: str = "auto") -> Predictor:
+    """Load a fine-tuned folder, or the one of a run, for its answers alone; `force` and `precision` as in `load`."""
+    on = _device(device, precision)
+    return Predictor(read_folder(model_path(folder), force), on, precision=precision, force=force)
 
 
 def model_path(folder: str | Path) -> Path:
@@ -54,9 +78,9 @@ def model_path(folder: str | Path) -> Path:
     return path / "model"
 
 
-def _device(asked: str | None) -> str:
+def _device(asked: str | None, precision: str = "auto") -> str:
     if asked is None:
-        return "cuda" if torch.cuda.is_available() else "cpu"
+        return "cuda" if torch.cuda.is_available() and precision != "int8" else "cpu"
     try:
         torch.empty(0, device=asked).cpu()
     except (RuntimeError, AssertionError) as error:  # torch's ways to say "no such name" and "not built for it"

@@ -13,6 +13,7 @@ from pathlib import Path
 import torch
 
 from heedful.data.batching import flat_batch
+from heedful.inference.int8 import int8_told
 from heedful.inference.workers import worker_pool
 from heedful.models.bert import initialise, sized
 from heedful.models.encoder import Encoder
@@ -39,6 +40,7 @@ def examine() -> dict[str, str]:
     found["load"] = _load()
     found["threads"] = _best_threads()
     found["bfloat16"] = speed_told(bfloat16_speed())
+    found["int8"] = int8_told()
     found["precision"] = str(resolved_precision("auto", own_device()))
     return found
 

@@ -13,6 +13,7 @@ from heedful.checkpoints.encoder_folder import load_head
 from heedful.checkpoints.folder import ModelFolder
 from heedful.data.batching import flat_batch
 from heedful.errors import HeedfulError
+from heedful.inference.suited_verbs import suited_verbs
 from heedful.models.encoder import Encoder
 from heedful.text.tokenizer import Tokenizer
 
@@ -46,13 +47,6 @@ class MaskedLm:
         return torch.log_softmax(logits, dim=-1)
 
 
-def _suited(folder: ModelFolder) -> str:
-    """The verbs that suit a model without masks."""
-    if folder.family.language_model is not None:
-        return "it says what comes next: use `heedful generate`; `fill` needs a masked language model"
-    return "use `heedful embed` or `heedful finetune` with it; `fill` and `score` need a language model"
-
-
 def load_mlm_head(folder: ModelFolder) -> nn.Module:
     """The MLM head of a folder in fp32; a folder without one is refused."""
     build = folder.family.masked_lm
@@ -60,7 +54,7 @@ def load_mlm_head(folder: ModelFolder) -> nn.Module:
         raise HeedfulError(
             f"a model of the type {folder.model_type} does not guess masked words",
             where=folder.weights,
-            remedy=_suited(folder),
+            remedy=f"{suited_verbs(folder)}; this needs a masked language model, such as a BERT",
         )
     with folder.open_weights() as found:
         if not found.holds("mlm"):

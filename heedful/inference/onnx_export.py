@@ -15,6 +15,7 @@ from heedful.atomic import atomic_file
 from heedful.checkpoints.encoder_folder import load_encoder
 from heedful.checkpoints.folder import CONFIG, ModelFolder
 from heedful.checkpoints.folder_weights import ONNX
+from heedful.checkpoints.int8_scheme import KEY
 from heedful.checkpoints.new_folder import new_folder
 from heedful.checkpoints.sentence_transformers import SentenceSettings, write_layout
 from heedful.checkpoints.task_folder import TASK, is_for_task, load_for_task, read_task
@@ -84,7 +85,7 @@ def export_onnx(
                 where=output,
                 remedy="use float32" if precision == "int8" else "this family cannot be exported; use its own folder",
             )
-        write_json(new / CONFIG, dict(folder.config))
+        write_json(new / CONFIG, {key: value for key, value in folder.config.items() if key != KEY})
         if task:
             write_json(new / TASK, task)
         else:

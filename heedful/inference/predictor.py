@@ -14,16 +14,18 @@ from typing import Any
 from torch import nn
 
 from heedful.checkpoints.folder import ModelFolder
+from heedful.checkpoints.int8_scheme import Int8Scheme
 from heedful.checkpoints.task_folder import TASK, load_for_task, read_task
 from heedful.config import from_mapping
 from heedful.data.labelled.dataset import BadRows, Columns, Dataset, TextRow
 from heedful.data.labelled.spellings import respelled, spelling_of
 from heedful.data.tables import RAGGED, ending
 from heedful.errors import HeedfulError
+from heedful.inference.int8 import computes_in_int8, encoder_in_int8
 from heedful.inference.onnx_engine import OnnxHead, onnx_file
 from heedful.inference.workers import worker_pool
 from heedful.models.encoder import Encoder, encoder_of
-from heedful.nn.packed_linear import can_pack
+from heedful.nn.packed_linear import can_pack, pack_int8
 from heedful.tasks.finetuning import predict
 from heedful.tasks.registry import task_of
 from heedful.tasks.task import Prediction
@@ -56,10 +58,17 @@ class Predictor:
     """A fine-tuned model with its task and tokenizer.
 
     An `encoder` that is loaded already takes the place of the one that is read with the head, so that only one stays
-    in memory.
+    in memory. `precision` and `force` are those of `heedful.load`.
     """
 
-    def __init__(self, folder: ModelFolder, device: str = "cpu", encoder: Encoder | None = None) -> None:
+    def __init__(
+        self,
+        folder: ModelFolder,
+        device: str = "cpu",
+        encoder: Encoder | None = None,
+        precision: str = "auto",
+        force: bool = False,
+    ) -> None:
         self.tokenizer = folder.require_tokenizer()
         # A folder of Hugging Face's does not say how long its windows were: as long as it allows.
         settings = {"max_length": folder.max_length, **read_task(folder.weights)}
@@ -68,14 +77,20 @@ class Predictor:
         told = {known.name: settings[known.name] for known in fields(TrainingData) if known.name in settings}
         self.trained_on = from_mapping(TrainingData, told, file)
         folder.check_room(f"max_length {self.task.max_length} is", self.task.max_length, where=file)
+        self.int8: Int8Scheme | None = None
         if exported := onnx_file(folder.weights):
             self.model: nn.Module = OnnxHead(exported)
             return
         self.model = load_for_task(folder, self.task.model, seed=0, complete=True).to(device).eval()
         if encoder is not None:
             self.model.encoder = encoder
-        elif device == "cpu" and can_pack():
-            encoder_of(self.model).pack()
+            return
+        own = encoder_of(self.model)
+        if computes_in_int8(precision, device, folder.int8 is not None, force):
+            self.int8 = encoder_in_int8(folder, own)
+        if device == "cpu" and can_pack():
+            own.pack()
+            pack_int8(own)
 
     def predict(self, inputs: Any) -> list[Prediction]:
         """What the model says of each input: texts, pairs or mappings, as the task takes them."""

@@ -20,6 +20,7 @@ from heedful.decoding import Beam, Hypothesis, Sampling
 from heedful.errors import HeedfulError
 from heedful.inference.ctranslate2_engine import Ctranslate2Engine, engine_if_possible
 from heedful.inference.embedder import TruncationWarning
+from heedful.inference.int8 import computes_in_int8, translator_in_int8
 from heedful.inference.teacher_forced import Alignment, PairScore, align_pairs, encode_sides, score_pairs
 from heedful.inference.workers import worker_pool
 from heedful.models.transformer import Transformer
@@ -86,18 +87,32 @@ class Translator:
     """A translation model with its tokenizers.
 
     With the engine `auto`, CTranslate2 decodes where it is installed, can express the model, and only texts are asked
-    for, because it is faster; scores and samples come from our own search.
+    for, because it is faster; scores and samples come from our own search. In int8 all come from our own search; `int8`
+    tells what it costs, found out on `texts`, some of the user's own.
     """
 
-    def __init__(self, folder: TranslationFolder, device: str = "cpu", engine: str = "auto") -> None:
+    def __init__(
+        self,
+        folder: TranslationFolder,
+        device: str = "cpu",
+        engine: str = "auto",
+        precision: str = "auto",
+        force: bool = False,
+        texts: Iterable[str] = (),
+    ) -> None:
         if engine not in ENGINES:
             raise HeedfulError(f"no engine is called {engine!r}", remedy=f"choose {' or '.join(ENGINES)}")
         self.folder = folder
         self.device = device
         self.symbols = Symbols.of(folder.sides.target)
+        rounds = computes_in_int8(precision, device, folder.int8 is not None, force)
+        if rounds and engine == "ctranslate2":
+            remedy = "use heedful as the `engine`, or `heedful export` for a folder of CTranslate2's in int8"
+            raise HeedfulError("this int8 is for heedful's own engine", remedy=remedy)
         self._always = Ctranslate2Engine(folder, device) if engine == "ctranslate2" else None
-        self._for_texts = engine_if_possible(folder, device) if engine == "auto" else None
+        self._for_texts = engine_if_possible(folder, device) if engine == "auto" and not rounds else None
         folder.model.to(device)
+        self.int8 = translator_in_int8(folder, texts) if rounds else None
         if device == "cpu" and can_pack() and isinstance(folder.model, Transformer):
             folder.model.pack()
 

@@ -19,7 +19,7 @@ from heedful.models.encoder import Encoder, EncoderConfig
 from heedful.nn.activations import activation, check_activation
 from heedful.nn.attention import MultiHeadSelfAttention, Places
 from heedful.nn.dropout import Dropout
-from heedful.nn.packed_linear import PackedLinear
+from heedful.nn.packed_linear import packed
 from heedful.schema import Batch, Encoded
 
 S = TypeVar("S", bound="BertShape")
@@ -170,7 +170,7 @@ class BertLayer(nn.Module):
         """Make this layer faster on a CPU, for inference only."""
         fused = isinstance(self.activation, nn.GELU) and self.activation.approximate == "none"
         for owner, name in ((self.attention, "qkv"), (self.attention, "out"), (self, "up"), (self, "down")):
-            setattr(owner, name, PackedLinear(getattr(owner, name), gelu=fused and name == "up"))
+            setattr(owner, name, packed(getattr(owner, name), gelu=fused and name == "up"))
         if fused:
             self.activation = nn.Identity()  # the packed product has applied it
 

@@ -34,6 +34,8 @@ class EncoderConfig(ABC):
     vocab_size: int
 
     summary: ClassVar[SummaryRow] = "first"  # the row that sums a text up
+    summary_bias: ClassVar[bool] = True  # of the linear layer over that row, as Hugging Face has it
+    contextual: ClassVar[bool] = True  # whether a state knows anything of the tokens around it
 
     def __init_subclass__(cls, **rest: Any) -> None:
         super().__init_subclass__(**rest)

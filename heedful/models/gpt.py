@@ -24,7 +24,7 @@ from heedful.models.sizes import TRANSFORMER_SIZES, size_named
 from heedful.nn.attention import MultiHeadSelfAttention, mix
 from heedful.nn.decoder_attention import KeyValues
 from heedful.nn.dropout import Dropout
-from heedful.nn.packed_linear import PackedLinear
+from heedful.nn.packed_linear import packed
 from heedful.schema import Batch, Encoded
 from heedful.text.frame import SummaryRow
 
@@ -34,6 +34,7 @@ class GptConfig(EncoderConfig):
     """The shape of a GPT-2; the fields have Hugging Face's names, the defaults are the smallest published one."""
 
     summary: ClassVar[SummaryRow] = "last"
+    summary_bias: ClassVar[bool] = False
 
     vocab_size: int = 50257
     n_positions: int = 1024
@@ -216,7 +217,7 @@ class Gpt(Encoder):
         """Make this encoder faster on a CPU, for inference only: it can no longer be trained, saved or moved."""
         for layer in self.blocks:
             for owner, name in ((layer.attention, "qkv"), (layer.attention, "out"), (layer, "up"), (layer, "down")):
-                setattr(owner, name, PackedLinear(getattr(owner, name), gelu=name == "up", form="tanh"))
+                setattr(owner, name, packed(getattr(owner, name), gelu=name == "up", form="tanh"))
             layer.activation = nn.Identity()  # the packed product has applied it
 
 
@@ -261,7 +262,7 @@ def initialise(model: nn.Module, config: GptConfig, seed: int) -> None:
                 adds = name.endswith(("attention.out", "down"))
                 spread = config.initializer_range / (math.sqrt(2 * config.n_layer) if adds else 1.0)
                 module.weight.normal_(0.0, spread, generator=rng)
-            if isinstance(module, nn.Linear):
+            if isinstance(module, nn.Linear) and module.bias is not None:
                 module.bias.zero_()
             if isinstance(module, nn.LayerNorm):
                 module.weight.fill_(1.0)

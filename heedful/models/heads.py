@@ -19,7 +19,7 @@ from heedful.models.encoder import Encoder, encoder_of
 from heedful.nn.crf import Crf
 from heedful.nn.pooling import combine, pool
 from heedful.nn.recurrent import over_runs
-from heedful.nn.scalar_mix import ScalarMix
+from heedful.nn.scalar_mix import GivenMix, ScalarMix
 from heedful.schema import Selection
 
 H = TypeVar("H", bound="Head")
@@ -63,7 +63,9 @@ class SequenceClassifier(Head):
         super().__init__(encoder if pooling == "cls" else encoder.without_pooler(), features)
         self.pooling = pooling
         self.dropout = nn.Dropout(encoder.config.dropout)
-        self.classifier = nn.Linear(encoder.width * max(1, len(features)), labels)
+        own = pooling == "cls" and not features  # what Hugging Face has a class for
+        bias = encoder.config.summary_bias or not own
+        self.classifier = nn.Linear(encoder.width * max(1, len(features)), labels, bias=bias)
 
     def forward(self, selection: Selection) -> Tensor:
         """A selection of the summary rows of R sequences -> (R, K)."""
@@ -102,14 +104,20 @@ class Tagger(Head):
         lstm_width: int = 256,
         lstm_layers: int = 1,
         combine: str = "concat",
+        mix: tuple[float, ...] = (),
     ) -> None:
-        """`lstm_width` is that of each direction; `combine` is how the layers of `features` are joined."""
+        """`lstm_width` is that of each direction; `combine` is how the layers of `features` are joined.
+
+        With "mix" that is by weights, which are learned unless they are given as `mix`.
+        """
         if head not in TAGGERS:
             raise HeedfulError(f"there is no tagging head {head!r}", remedy=f"the heads are {', '.join(TAGGERS)}")
         super().__init__(encoder.for_tokens(), features)
         self.combine = combine
         # Under the name that every folder has for what is our own.
-        self.head = nn.ModuleDict({"mix": ScalarMix(len(features))}) if features and combine == "mix" else None
+        self.head = None
+        if features and combine == "mix":
+            self.head = nn.ModuleDict({"mix": GivenMix(mix) if mix else ScalarMix(len(features))})
         width = encoder.width * (len(features) if features and combine == "concat" else 1)
         dropout = encoder.config.dropout
         self.dropout = nn.Dropout(dropout)

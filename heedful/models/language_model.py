@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from heedful.models.encoder import Encoder
 from heedful.nn.cross_entropy import projected_cross_entropy
-from heedful.nn.packed_linear import PackedLinear
+from heedful.nn.packed_linear import PackedLinear, packed, tied_linear
 from heedful.schema import Batch
 
 
@@ -83,10 +83,7 @@ def chosen_log_probabilities(
 
 def packed_product(matrix: Tensor, bias: Tensor | None = None) -> PackedLinear:
     """The product with a token matrix (V, D), for inference on a CPU."""
-    head = nn.Linear(matrix.shape[1], len(matrix))
-    head.weight = nn.Parameter(matrix.detach(), requires_grad=False)
-    head.bias = nn.Parameter(matrix.new_zeros(len(matrix)) if bias is None else bias.detach(), requires_grad=False)
-    return PackedLinear(head)
+    return PackedLinear(tied_linear(matrix, bias))
 
 
 class TiedLanguageModel(LanguageModel):
@@ -95,12 +92,12 @@ class TiedLanguageModel(LanguageModel):
     def __init__(self, encoder: Encoder) -> None:
         super().__init__()
         self.encoder = encoder
-        self.packed_head: PackedLinear | None = None
+        self.tied_head: nn.Module | None = None  # the product with the token matrix, rounded or packed
 
     def logits(self, states: Tensor) -> Tensor:
         """States of the last layer times the token matrix."""
-        if self.packed_head is not None:
-            return self.packed_head(states)  # type: ignore[no-any-return]
+        if self.tied_head is not None:
+            return self.tied_head(states)  # type: ignore[no-any-return]
         return F.linear(states, self.encoder.token_matrix)
 
     def loss(self, states: Tensor, labels: Tensor) -> Tensor:
@@ -109,7 +106,7 @@ class TiedLanguageModel(LanguageModel):
 
     def pack_head(self) -> None:
         """The product with the token matrix."""
-        self.packed_head = packed_product(self.encoder.token_matrix)
+        self.tied_head = packed(self.tied_head or tied_linear(self.encoder.token_matrix))
 
 
 ROWS_TIMES_PIECES = 4_000_000  # of the logits that are in memory at once

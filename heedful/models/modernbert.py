@@ -20,7 +20,7 @@ from heedful.models.encoder import Encoder, EncoderConfig
 from heedful.nn.activations import activation, check_activation
 from heedful.nn.attention import MultiHeadSelfAttention, Places
 from heedful.nn.dropout import Dropout
-from heedful.nn.packed_linear import PackedLinear
+from heedful.nn.packed_linear import packed
 from heedful.nn.pooling import pool
 from heedful.nn.positions import Rotation, window
 from heedful.schema import Batch, Selection
@@ -160,7 +160,7 @@ class ModernBertLayer(nn.Module):
     def pack(self) -> None:
         """Make this layer faster on a CPU, for inference only."""
         for owner, name in ((self.attention, "qkv"), (self.attention, "out"), (self, "up"), (self, "down")):
-            setattr(owner, name, PackedLinear(getattr(owner, name)))
+            setattr(owner, name, packed(getattr(owner, name)))
 
 
 class PredictionHead(nn.Module):

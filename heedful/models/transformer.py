@@ -20,7 +20,8 @@ from heedful.models.sizes import size_named
 from heedful.models.transformer_state import TransformerState
 from heedful.nn.attention import causal_visible, padding_visible
 from heedful.nn.decoder_attention import KeyValues, Memory
-from heedful.nn.packed_linear import PackedLinear
+from heedful.nn.int8 import Int8Linear
+from heedful.nn.packed_linear import packed, tied_linear
 from heedful.nn.ragged import Layout, layout_of
 from heedful.nn.transformer_layers import Decoder, Embeddings, Encoder, LayerShape, Positions, View
 from heedful.schema import Batch, Bitext
@@ -124,7 +125,7 @@ class Transformer(nn.Module):
         self.encoder = _encoder(config, encoder)
         memory_width = config.width if config.encoder is None else config.encoder.width
         self.decoder = Decoder(config.layer, config.decoder_layers, memory_width)
-        self.packed_projection: PackedLinear | None = None
+        self.projection: nn.Module | None = None  # onto the vocabulary, rounded or packed
 
     @property
     def device(self) -> torch.device:
@@ -137,8 +138,8 @@ class Transformer(nn.Module):
 
     def logits(self, states: Tensor) -> Tensor:
         """(…, D) -> (…, V) over the target's vocabulary."""
-        if self.packed_projection is not None:
-            return self.packed_projection(states)  # type: ignore[no-any-return]
+        if self.projection is not None:
+            return self.projection(states)  # type: ignore[no-any-return]
         return F.linear(states, self.target.token.weight)
 
     def encode(self, source: Batch) -> Memory:
@@ -201,12 +202,9 @@ class Transformer(nn.Module):
             self.encoder.pack()  # type: ignore[operator]
         for module in list(self.modules()):
             for name, child in list(module.named_children()):
-                if isinstance(child, nn.Linear):
-                    setattr(module, name, PackedLinear(child))
-        projection = nn.Linear(self.config.width, self.config.target_vocab_size)
-        projection.weight = self.target.token.weight
-        nn.init.zeros_(projection.bias)
-        self.packed_projection = PackedLinear(projection)
+                if isinstance(child, nn.Linear | Int8Linear):
+                    setattr(module, name, packed(child))
+        self.projection = self.projection or packed(tied_linear(self.target.token.weight))
 
     def _teacher_forced(self, bitext: Bitext) -> tuple[Tensor, View, Memory]:
         """What the decoder is given in training: the embedded targets, what each position sees, and the memory."""

@@ -26,6 +26,7 @@ class Word2VecConfig(EncoderConfig):
     vector_size: int = 100
     dropout: float = 0.0
     model_type: str = "word2vec"
+    contextual: ClassVar[bool] = False
     max_length: ClassVar[None] = None
     layers: ClassVar[int] = 0
 

@@ -1,6 +1,11 @@
-"""ELMo's mix of layers for a task: γ Σ s_j h_j, where the weights s are positive, add up to one and are learned."""
+"""ELMo's mix of layers for a task: γ Σ s_j h_j, where the weights s are positive, add up to one and are learned.
+
+Or they are given: Σ w_j h_j.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
@@ -18,3 +23,18 @@ class ScalarMix(nn.Module):
         """The states of L layers side by side, (R, L · D) -> (R, D)."""
         layers = side_by_side.view(len(side_by_side), len(self.weights), -1)
         return self.gamma * torch.einsum("l,rld->rd", self.weights.softmax(0), layers)
+
+
+class GivenMix(nn.Module):
+    """The sum of layers by weights that somebody has chosen; nothing of it is learned, and nothing is on disk."""
+
+    weights: Tensor
+
+    def __init__(self, weights: Sequence[float]) -> None:
+        super().__init__()
+        self.register_buffer("weights", torch.tensor(weights), persistent=False)
+
+    def forward(self, side_by_side: Tensor) -> Tensor:
+        """The states of L layers side by side, (R, L · D) -> (R, D)."""
+        layers = side_by_side.view(len(side_by_side), len(self.weights), -1)
+        return torch.einsum("l,rld->rd", self.weights, layers)

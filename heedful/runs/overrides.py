@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar, get_args, get_type_hints
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from heedful.config import from_mapping, to_mapping
 from heedful.errors import HeedfulError
@@ -28,6 +28,8 @@ def typed(name: str, value: Any, kind: Any, where: str) -> Any:
     try:
         if kind is bool:
             return _SWITCH[value.lower()]
+        if get_origin(kind) is tuple and get_args(kind)[0] in (int, float):
+            return tuple(get_args(kind)[0](part) for part in value.split(","))
         return kind(value) if kind in (int, float) else value
     except (ValueError, KeyError):
         remedy = f"give {name} a value of type {kind.__name__}"

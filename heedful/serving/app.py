@@ -155,14 +155,14 @@ def info(service: Service) -> dict[str, Any]:
 
 def build_app(app: App, more: Sequence[Route] = ()) -> Starlette:
     """The application; `more` are routes of other wire formats."""
-    routes = [
+    routes = [  # they are tried in this order
+        Route("/v1/models/{name}/{verb}", app.guarded(app.answer), methods=["POST"]),
         Route("/health", app.guarded(app.health, open_to_all=True)),
         Route("/ready", app.guarded(app.ready, open_to_all=True)),
         Route("/metrics", app.guarded(app.metrics)),
         Route("/info", app.guarded(app.info)),
         Route("/openapi.json", app.guarded(app.openapi, open_to_all=True)),
         Route("/docs", app.guarded(app.docs, open_to_all=True)),
-        Route("/v1/models/{name}/{verb}", app.guarded(app.answer), methods=["POST"]),
         *more,
     ]
     return Starlette(routes=routes, exception_handlers={HTTPException: _plain})

@@ -1,8 +1,9 @@
 """One batcher for all requests: what arrives is merged by a budget of tokens and computed by a few threads.
 
-A thread that is free takes at once whatever waits, so that nothing is delayed while the machine is idle; while all of
-them compute, requests gather, and the next batch has them all. Units are taken from the clients by turns. The
-batcher knows neither models nor HTTP.
+A thread that is idle takes at once whatever comes, so that nothing is delayed while the machine has nothing to do.
+While all of them compute, requests gather, and the next batch has its share of them; and a thread that has just
+answered several clients waits a little for them to ask again, since a small batch costs more for each of its tokens.
+Units are taken from the clients by turns. The batcher knows neither models nor HTTP.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from heedful.serving.fair_queue import FairQueue, Job, Unit
 logger = logging.getLogger("heedful.serving")
 # The share of the last batch in the running mean of the speed.
 NEWEST = 0.1
+# The share of its last batch's seconds that a thread waits at most for those whom it has answered to ask again.
+GATHERING = 0.1
 _settling = threading.Lock()
 
 
@@ -87,9 +90,11 @@ class Batcher:
         """`before` is called ahead of each batch, told whether nothing else runs, and `after` when it is done."""
         self.bounds, self.clock, self.before, self.after = bounds or Bounds(), clock, before, after
         self.queue = FairQueue()
-        self.changed = threading.Condition()
+        lock = threading.RLock()
+        self.changed, self.gathered = threading.Condition(lock), threading.Condition(lock)
+        self.gathering: dict[threading.Thread, int] = {}  # the tokens that each waits for
         self.speed = 0.0  # tokens a second of all threads; 0 while nobody knows
-        self.computing: set[threading.Thread] = set()
+        self.computing: dict[threading.Thread, int] = {}  # the tokens of each batch
         self.deaths = 0
         self.closed = False
         self.threads = threads
@@ -111,6 +116,8 @@ class Batcher:
             job.queued = self.clock()
             self.queue.add(job)
             self.changed.notify(len(job.units))
+            if self.gathering and self.queue.waiting >= min(self.gathering.values()):
+                self.gathered.notify_all()
         return job
 
     def cancel(self, job: Job) -> bool:
@@ -124,6 +131,7 @@ class Batcher:
         with self.changed:
             self.closed = True
             self.changed.notify_all()
+            self.gathered.notify_all()
         until = None if timeout is None else time.monotonic() + timeout
         for thread in list(self.running):
             thread.join(None if until is None else max(0.0, until - time.monotonic()))
@@ -147,12 +155,12 @@ class Batcher:
         units: list[Unit] = []
         try:
             while units := self._take():
-                self._compute(units)
+                self._gather(self._compute(units))
         except BaseException as error:  # even SystemExit in a thread must leave no request without an answer
             logger.critical("a compute thread has died", exc_info=error)
             with self.changed:
                 self.deaths += 1
-                self.computing.discard(threading.current_thread())
+                self.computing.pop(threading.current_thread(), None)
                 self.running.discard(threading.current_thread())
                 self._start()
             for job in {unit.job for unit in units}:
@@ -167,19 +175,28 @@ class Batcher:
                     _settle(job, error=Late())
                 units = self.queue.take(self._budget())
                 if units:
-                    self.computing.add(threading.current_thread())
+                    self.computing[threading.current_thread()] = sum(unit.size for unit in units)
                     return units
                 if self.closed:
                     return []
                 self.changed.wait()
 
     def _budget(self) -> int:
-        """The tokens of the next batch: all that fit, or a fair share while other threads have nothing to do."""
-        free = self.threads - len(self.computing)
-        share = math.ceil(self.queue.waiting / max(free, 1))
+        """The tokens of the next batch: a thread's share of all there is, so that no thread is left with a few."""
+        share = math.ceil((self.queue.waiting + sum(self.computing.values())) / self.threads)
         return min(self.bounds.batch_tokens, max(share, self.bounds.least_share))
 
-    def _compute(self, units: list[Unit]) -> None:
+    def _gather(self, last: BatchDone) -> None:
+        """Wait a little until those who were answered together have asked again; one alone is not waited for."""
+        if last.jobs == 1:
+            return
+        with self.gathered:
+            wanted = min(self.queue.waiting + last.tokens, self.bounds.batch_tokens)
+            self.gathering[threading.current_thread()] = wanted
+            self.gathered.wait_for(lambda: self.closed or self.queue.waiting >= wanted, GATHERING * last.seconds)
+            del self.gathering[threading.current_thread()]
+
+    def _compute(self, units: list[Unit]) -> BatchDone:
         start = self.clock()
         for unit in units:
             unit.job.started = unit.job.started or start
@@ -190,13 +207,14 @@ class Batcher:
         seconds = self.clock() - start
         done = BatchDone(len({unit.job for unit in units}), [unit.size for unit in units], seconds)
         with self.changed:
-            self.computing.discard(threading.current_thread())
+            self.computing.pop(threading.current_thread(), None)
             self._learn(done)
         self.after(done)
         for job in dict.fromkeys(unit.job for unit in units):
             job.computed += seconds
             if len(job.results) == len(job.units):
                 self._finish(job)
+        return done
 
     def _run(self, units: list[Unit]) -> None:
         """Compute units together; if that fails, job by job, so that a bad one harms no other."""

@@ -72,7 +72,8 @@ class Catalogue:
 def read_catalogue(folders: Sequence[str], settings: ServeSettings) -> Catalogue:
     """Load all models, and the lines to search."""
     named, lines = checked_names(folders, settings), settings.named_lines()
-    models = {name: load(folder, settings.device) for name, folder in named.items()}
+    how = (settings.device, settings.force, settings.precision)
+    models = {name: load(folder, *how) for name, folder in named.items()}
     return Catalogue([served(name, model, lines.get(name)) for name, model in models.items()])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import sys
 import threading
@@ -121,7 +122,15 @@ def _share(cores: int, threads: int) -> Callable[[bool], None]:
 class Running:
     """A server with all its parts, from settings."""
 
-    def __init__(self, folders: tuple[str, ...], settings: ServeSettings, tell: Tell) -> None:
+    def __init__(
+        self,
+        folders: tuple[str, ...],
+        settings: ServeSettings,
+        tell: Tell,
+        loaded: Callable[[], object] = lambda: None,
+    ) -> None:
+        """`tell` is given lines for a reader; `loaded` is called once all models are there."""
+        self.loaded = loaded
         self.names = checked_names(folders, settings)  # what is wrong with them is told before anything is opened
         self.folders, self.settings, self.tell = folders, settings, tell
         self.key = api_key(settings)
@@ -151,6 +160,7 @@ class Running:
                 await asyncio.sleep(0.01)
             self.tell(f"listening on {self.server.address}, loading {len(self.names)} models")
             await asyncio.to_thread(self._open)
+            self.loaded()
             self._open_bert_service()
             self.tell(f"ready on {self.server.address}")
         except BaseException as error:
@@ -188,6 +198,8 @@ class Running:
         for one in service.catalogue.models.values():
             self.tell(f"  {one.name}: {', '.join(one.verbs)}")
             self.tell(f"    {speeds[one.name]}")
+            if (int8 := getattr(one.model, "int8", None)) is not None:
+                self.tell(f"    {int8}")
         self.tell(
             f"  {service.batcher.threads} compute threads, batches of {settings.batch_tokens:,} tokens, "
             f"requests of at most {settings.max_inputs:,} inputs and {settings.max_tokens:,} tokens within "
@@ -199,7 +211,7 @@ class Running:
 
 def serve(folders: tuple[str, ...], settings: ServeSettings, tell: Tell) -> None:
     """Run a server until it is told to stop; models that cannot be loaded are the caller's error."""
-    running = Running(folders, settings, tell)
+    running = Running(folders, settings, tell, loaded=_keep_what_is_there)
     try:
         running.server.config.load()
         _run(running.run())
@@ -209,6 +221,12 @@ def serve(folders: tuple[str, ...], settings: ServeSettings, tell: Tell) -> None
     if running.error is not None:
         raise running.error
     tell("stopped")
+
+
+def _keep_what_is_there() -> None:
+    """Models stay until the end: the garbage collector need not look through them again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 def _run(main: Coroutine[Any, Any, None]) -> None:
@@ -233,6 +251,7 @@ def _config(door: Door, settings: ServeSettings) -> uvicorn.Config:
         log_config=None,
         access_log=False,
         server_header=False,
+        proxy_headers=False,
         limit_concurrency=settings.max_connections,
         timeout_keep_alive=settings.idle_timeout,  # type: ignore[arg-type]
         timeout_graceful_shutdown=settings.drain,  # type: ignore[arg-type]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from heedful.errors import HeedfulError
 from heedful.runs.settings import check_bounds, told
@@ -25,6 +26,8 @@ class ServeSettings:
         None, f"A file whose first line is the key that requests must carry; or set {API_KEY_VARIABLE}.", place="file"
     )
     device: str | None = told(None, "cpu, cuda, cuda:1 …", unset="a GPU if there is one")
+    precision: Literal["auto", "float32", "int8"] = told("auto", "As each folder is stored, or one for all.")
+    force: bool = told(False, "Take a tokenizer with far too few pieces; compute in int8 where it hardly pays.")
     threads: int | None = told(None, "Threads that compute, each on a core.", unset="one a core, at most 8", least=1)
     batch_tokens: int = told(1024, "Tokens that are computed together.", least=1)
     max_wait: float = told(2.0, "Seconds that others may keep a request waiting; beyond, it is refused.", above=0)

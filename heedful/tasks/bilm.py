@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
@@ -12,13 +13,16 @@ import torch
 from torch import Tensor, nn
 
 from heedful.atomic import atomic_file
-from heedful.checkpoints.encoder_folder import save_model
+from heedful.checkpoints.encoder_folder import load_encoder, load_head, save_model
+from heedful.checkpoints.folder import ModelFolder
 from heedful.data.corpus.corpus import Corpus
 from heedful.data.corpus.whole_words import check_whole_words
 from heedful.data.corpus.word_windows import BilmMicroBatch, BilmRecipe, WordWindows, softmax_vocabulary
-from heedful.models.elmo import ElmoForPretraining
+from heedful.errors import HeedfulError
+from heedful.models.elmo import ElmoConfig, ElmoForPretraining
+from heedful.models.encoder import EncoderConfig
 from heedful.nn.cross_entropy import summed_cross_entropy
-from heedful.tasks.pretraining_objective import PretrainingObjective
+from heedful.tasks.pretraining_objective import PretrainingObjective, Tell
 from heedful.text.elmo_pipeline import character_tokenizer
 
 WORDS = "words.txt"  # in the model's folder: the words of its softmax, a line each
@@ -31,13 +35,32 @@ class BilmObjective(PretrainingObjective):
     name = "bilm"
     recipe = BilmRecipe
     settings: ClassVar[Mapping[str, str]] = {"softmax_words": "softmax_words"}
-    use = "    heedful embed FOLDER lines.txt -o vectors.npy\n    heedful finetune tag FOLDER … --features 0,1,2"
+    use = (
+        "    heedful embed FOLDER lines.txt -o vectors.npy\n    heedful score FOLDER lines.txt\n"
+        "    heedful finetune tag --model FOLDER … --features 0,1,2 --combine mix"
+    )
 
     def check(self, corpus: Corpus) -> None:
         check_whole_words(corpus)
 
     def pieces(self, corpus: Corpus, recipe: BilmRecipe) -> int:
         return len(softmax_vocabulary(corpus, recipe.softmax_words))
+
+    def config_from(self, folder: ModelFolder, corpus: Corpus, recipe: BilmRecipe) -> EncoderConfig:
+        assert isinstance(folder.model_config, ElmoConfig)
+        return replace(folder.model_config, words=self.pieces(corpus, recipe))
+
+    def model_from(
+        self, folder: ModelFolder, config: EncoderConfig, corpus: Corpus, recipe: BilmRecipe, seed: int, tell: Tell
+    ) -> ElmoForPretraining:
+        assert isinstance(config, ElmoConfig)
+        model = ElmoForPretraining(config)
+        folder.family.initialise(model, config, seed)
+        model.encoder.load_state_dict(load_encoder(folder).state_dict())
+        words = softmax_vocabulary(corpus, recipe.softmax_words)
+        known = _softmax_rows(model, folder, words) if (folder.weights / WORDS).is_file() else 0
+        tell(f"{known:,} of the {len(words):,} words to be predicted are the folder's, and the others start afresh")
+        return model
 
     def batches(self, corpus: Corpus, recipe: BilmRecipe) -> WordWindows:
         words = softmax_vocabulary(corpus, recipe.softmax_words)
@@ -60,6 +83,31 @@ class BilmObjective(PretrainingObjective):
         words = softmax_vocabulary(corpus, recipe.softmax_words)
         with atomic_file(folder / WORDS) as file:
             file.write("".join(f"{word}\n" for word in words))
+
+
+def read_words(folder: ModelFolder) -> list[str]:
+    """The words of a folder's softmax, as many as it has rows."""
+    file, config = folder.weights / WORDS, folder.model_config
+    if not file.is_file():
+        remedy = "copy it from the folder that `heedful pretrain` has written"
+        raise HeedfulError(f"{WORDS}, the words of the softmax, is missing", where=folder.weights, remedy=remedy)
+    words = file.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+    if len(words) != getattr(config, "words", 0):
+        what = f"there are {len(words)} words for a softmax of {getattr(config, 'words', 0)}"
+        raise HeedfulError(what, where=file, remedy="use the file that was written with the model")
+    return words
+
+
+def _softmax_rows(model: ElmoForPretraining, folder: ModelFolder, words: Sequence[str]) -> int:
+    """Give the words that a folder's softmax has its rows; how many these are."""
+    there = {word: row for row, word in enumerate(read_words(folder))}
+    old = load_head(folder, "softmax", lambda config: nn.Linear(config.projection, config.words))
+    pairs = [(row, there[word]) for row, word in enumerate(words) if word in there]
+    ours, theirs = (list(rows) for rows in zip(*pairs, strict=True))
+    with torch.no_grad():
+        for mine, its in zip(model.softmax.parameters(), old.parameters(), strict=True):
+            mine[ours] = its[theirs]
+    return len(pairs)
 
 
 def said(model: nn.Module, micro_batch: BilmMicroBatch) -> dict[str, tuple[Tensor, Tensor]]:

@@ -71,7 +71,7 @@ class LaneObjective(CausalObjective):
     def batches(self, corpus: Corpus, recipe: ExampleRecipe) -> Batches:
         return Lanes(TokenStream.of(corpus), recipe.max_length, corpus.folder)
 
-    def in_run(self, model: nn.Module, lanes: int) -> Remembering:
+    def in_run(self, model: nn.Module, lanes: int, recipe: Any) -> Remembering:
         return Remembering(self._on, fresh_state(model, lanes))
 
     def _on(self, model: nn.Module, micro_batch: CausalMicroBatch, before: State) -> tuple[Losses, State]:

@@ -1,7 +1,7 @@
 """What encoders are pretrained on, by name; a run asks the family of its model which of these it has.
 
 objective = objective_of(family)             # BERT's is "mlm"
-Trainer(model, objective.in_run(model, batch_size), source, …)
+Trainer(model, objective.in_run(model, batch_size, recipe), source, …)
 """
 
 from __future__ import annotations

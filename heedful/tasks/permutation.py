@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar, cast
 
 import numpy as np
+import torch
 from torch import Tensor, nn
 
 from heedful.checkpoints.encoder_folder import save_model
@@ -15,18 +16,24 @@ from heedful.data.corpus.corpus import Corpus
 from heedful.data.corpus.examples import check_mask_tokens
 from heedful.data.corpus.ngrams import NgramBaselines
 from heedful.data.corpus.permuted import (
+    ENDING,
     PermutationRecipe,
     PermutedBatches,
     PermutedExamples,
+    PermutedLanes,
     PermutedMicroBatch,
     as_permuted,
 )
+from heedful.data.corpus.phases import Batches
+from heedful.errors import HeedfulError
 from heedful.models.xlnet_lm import XlnetForPretraining
 from heedful.nn.cross_entropy import summed_cross_entropy
-from heedful.tasks.pretraining_objective import PretrainingObjective
+from heedful.tasks.pretraining_objective import PretrainingObjective, Remembering
 from heedful.text.xlnet_pipeline import framed_at_the_end
 
 EXAMPLES_SHOWN = 4
+LOSS = "permutation"
+State = dict[str, Tensor]
 
 
 class PermutationObjective(PretrainingObjective):
@@ -34,16 +41,28 @@ class PermutationObjective(PretrainingObjective):
 
     name = "permutation"
     recipe = PermutationRecipe
-    settings: ClassVar[Mapping[str, str]] = {"predict_one_in": "predict_one_in"}
+    use = "    heedful embed FOLDER lines.txt -o vectors.npy\n    heedful score FOLDER lines.txt"
+    settings: ClassVar[Mapping[str, str]] = {"predict_one_in": "predict_one_in", "memory": "memory"}
 
     def check(self, corpus: Corpus) -> None:
         check_mask_tokens(corpus.tokenizer, corpus.folder)
 
-    def batches(self, corpus: Corpus, recipe: PermutationRecipe) -> PermutedBatches:
-        return PermutedBatches(PermutedExamples(corpus, recipe))
+    def batches(self, corpus: Corpus, recipe: PermutationRecipe) -> Batches:
+        return PermutedLanes(corpus, recipe) if recipe.memory else PermutedBatches(PermutedExamples(corpus, recipe))
 
     def losses(self, model: nn.Module, micro_batch: PermutedMicroBatch) -> dict[str, Tensor]:
-        return {"permutation": summed_cross_entropy(logits(model, micro_batch), micro_batch.labels)}
+        return {LOSS: summed_cross_entropy(logits(model, micro_batch), micro_batch.labels)}
+
+    def in_run(self, model: nn.Module, lanes: int, recipe: PermutationRecipe) -> Any:
+        if not recipe.memory:
+            return self.losses
+        encoder = cast(XlnetForPretraining, model).encoder
+        for name in ("mem_len", "reuse_len"):
+            if getattr(encoder.config, name) is not None:
+                what = f"`memory` does not go with {name} {getattr(encoder.config, name)} of the model's config"
+                raise HeedfulError(what, remedy=f"leave one of them out: `memory` is what {name} means in training")
+        shape = (lanes, encoder.layer_count, recipe.memory, encoder.width)
+        return Remembering(remembering_losses, {"memory": torch.zeros(shape)})
 
     def examination(
         self, corpus: Corpus, recipe: PermutationRecipe, batch_size: int, most: int, tell: Callable[[str], object]
@@ -51,10 +70,25 @@ class PermutationObjective(PretrainingObjective):
         return PermutedExamination(corpus, recipe, batch_size, most, tell)
 
     def described(self, recipe: PermutationRecipe) -> str:
-        return f"permutation language model: the last 1/{recipe.predict_one_in} of a random order is predicted"
+        told = f"permutation language model: the last 1/{recipe.predict_one_in} of a random order is predicted"
+        return f"{told}, with a memory of {recipe.memory} tokens" if recipe.memory else told
 
     def save(self, model: nn.Module, folder: Path, corpus: Corpus, recipe: Any) -> None:
         save_model(model, folder, framed_at_the_end(corpus.tokenizer), overwrite=True)
+
+
+def remembering_losses(
+    model: nn.Module, micro_batch: PermutedMicroBatch, before: State
+) -> tuple[dict[str, Tensor], State]:
+    """The loss where the text before is seen too, and what is seen of this one afterwards: not its [SEP] and [CLS].
+
+    Like the original, a text that begins sees a memory of zeros.
+    """
+    xlnet, memory = cast(XlnetForPretraining, model), before["memory"]
+    found = xlnet.encoder.predictions(micro_batch.batch, micro_batch.order, micro_batch.targets, memory.unbind(1))
+    assert found.memory is not None
+    after = torch.stack([layer[:, :-ENDING][:, -memory.shape[2] :] for layer in found.memory], 1)
+    return {LOSS: summed_cross_entropy(xlnet.logits(found.last), micro_batch.labels)}, {"memory": after}
 
 
 def logits(model: nn.Module, micro_batch: PermutedMicroBatch) -> Tensor:

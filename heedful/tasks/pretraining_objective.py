@@ -7,18 +7,24 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 from torch import Tensor, nn
 
 from heedful.checkpoints.encoder_folder import save_model
+from heedful.checkpoints.folder import ModelFolder
+from heedful.checkpoints.grown import grown_config, load_grown
 from heedful.data.corpus.corpus import Corpus
 from heedful.data.corpus.phases import Batches
 from heedful.data.corpus.recipe import ExampleRecipe
 from heedful.errors import HeedfulError
+from heedful.models.encoder import EncoderConfig
 from heedful.nn.carried import Carried
+from heedful.text.domain_words import extends
 
+Tell = Callable[[str], object]
 Losses = Mapping[str, Tensor]
 
 
@@ -55,6 +61,22 @@ class PretrainingObjective(ABC):
         """How many pieces a model has for this corpus: those of its tokenizer, unless words are its pieces."""
         return corpus.tokenizer.vocab_size
 
+    def config_from(self, folder: ModelFolder, corpus: Corpus, recipe: Any) -> EncoderConfig:
+        """The shape of a model that goes on from a folder; a corpus in other pieces is refused."""
+        if folder.tokenizer is not None and not extends(corpus.tokenizer, folder.tokenizer):
+            corpus.check_vocabulary(folder.tokenizer)
+        return grown_config(folder, corpus.tokenizer)
+
+    def model_from(
+        self, folder: ModelFolder, config: EncoderConfig, corpus: Corpus, recipe: Any, seed: int, tell: Tell
+    ) -> nn.Module:
+        """The model of a folder, of the shape planned; what the corpus has more starts as it can."""
+        shape = replace(config, vocab_size=folder.model_config.vocab_size)  # as planned, dropout and all, but not grown
+        more = corpus.tokenizer.vocab_size - folder.tokenizer.vocab_size if folder.tokenizer else 0
+        if more:
+            tell(f"{more:,} words are new: each starts as the mean of the pieces it was spelled with")
+        return load_grown(replace(folder, model_config=shape), corpus.tokenizer, seed)
+
     def size(self, corpus: Corpus, recipe: Any) -> int:
         """How many tokens once through the text are."""
         return corpus.train.tokens
@@ -71,7 +93,7 @@ class PretrainingObjective(ABC):
     def losses(self, model: nn.Module, micro_batch: Any) -> Losses:
         """The sum of each loss over a micro-batch, which stands for itself."""
 
-    def in_run(self, model: nn.Module, lanes: int) -> Any:
+    def in_run(self, model: nn.Module, lanes: int, recipe: Any) -> Any:
         """What the trainer calls (`heedful.training.contract.Objective`), for batches of up to so many rows.
 
         One whose state travels from batch to batch gives a `Remembering`.

@@ -55,6 +55,14 @@ class Tag(Task[TaggedWords]):
     lstm_width: int = 256
     lstm_layers: int = 1
     combine: Literal["concat", "sum", "mix"] = "concat"  # how several layers of features are joined
+    mix: tuple[float, ...] = ()  # the weights of a mix, where they are given and not learned
+
+    def __post_init__(self) -> None:
+        if self.mix and self.combine != "mix":
+            raise HeedfulError("weights for a mix of layers, but no mix", remedy="use `combine` mix")
+        if self.mix and len(self.mix) != len(self.features):
+            what = f"{len(self.mix)} weights for a mix of {len(self.features)} layers"
+            raise HeedfulError(what, remedy="give one for each layer of `features`")
 
     @classmethod
     def read(cls, path: DataSource, columns: Columns, labelled: bool = True) -> Dataset[TaggedWords]:
@@ -131,7 +139,7 @@ class Tag(Task[TaggedWords]):
     def model(self, encoder: Encoder) -> nn.Module:
         """A linear layer over the encoder, with a BiLSTM below it or a CRF above it where asked for."""
         size = len(self.labels)
-        shape = (self.lstm_width, self.lstm_layers, self.combine)
+        shape = (self.lstm_width, self.lstm_layers, self.combine, self.mix)
         tagger = Tagger(encoder, size, self.head, self.features, *shape)
         if self._has_crf and self.finds_entities:
             tagger.crf = Crf(size, *bio_transitions(self.labels))

@@ -60,7 +60,7 @@ class Word2VecObjective(PretrainingObjective):
     def losses(self, model: nn.Module, micro_batch: WindowBatch) -> dict[str, Tensor]:
         return {self.name: torch.tensor(measured(model, micro_batch).total)}
 
-    def in_run(self, model: nn.Module, lanes: int) -> MovingVectors:
+    def in_run(self, model: nn.Module, lanes: int, recipe: Any) -> MovingVectors:
         return MovingVectors()
 
     def examination(

@@ -13,6 +13,7 @@ from heedful.toy.paragraphs import Question
 from heedful.toy.short_pairs import NAME as SHORT
 from heedful.toy.short_pairs import short_pairs
 from heedful.toy.tags import Tagged
+from heedful.toy.task import Task
 from heedful.toy.tasks import TASKS, rows, stories
 
 
@@ -75,11 +76,16 @@ def files(size: Size, seed: int) -> Iterator[tuple[str, str]]:
             yield f"{name}.{language}.txt", as_text(told)
     for task in TASKS.values():
         for language in task.languages:
-            for split, count in (("train", size.train), ("dev", size.dev)):
-                text = _FORMATS[task.format](rows(task.name, language, split, count, seed))
-                yield f"{task.name}.{language}/{split}.{task.format}", text
+            yield from task_files(task, language, size, seed)
     for split, pairs in short_pairs(seed).items():
         yield f"{SHORT}/{split}.tsv", tsv(pairs)
+
+
+def task_files(task: Task[Any], language: str, size: Size, seed: int) -> Iterator[tuple[str, str]]:
+    """The name and text of the files of one task, train and dev."""
+    for split, count in (("train", size.train), ("dev", size.dev)):
+        text = _FORMATS[task.format](rows(task.name, language, split, count, seed))
+        yield f"{task.name}.{language}/{split}.{task.format}", text
 
 
 def write(folder: Path, size: Size, seed: int, on_file: Callable[[str], object] = lambda name: None) -> None:

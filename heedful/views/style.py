@@ -36,7 +36,7 @@ line.grid { stroke: var(--grid); }
 .level { --c: var(--soft); }
 path { fill: none; stroke: var(--c); stroke-linecap: round; stroke-linejoin: round; }
 path.curve { stroke-width: 2; } path.raw { stroke-width: 1; opacity: .3; }
-path.spread { stroke-width: 1.5; opacity: .5; }
+path.spread { stroke-width: 1.5; opacity: .5; } path.bar-spread { stroke: var(--ink); stroke-width: 1.5; }
 path.level { stroke-width: 1.5; stroke-linecap: butt; }
 .d0 { stroke-dasharray: 7 4; } .d1 { stroke-dasharray: 2 3; } .d2 { stroke-dasharray: 9 3 2 3; }
 circle { fill: var(--c); stroke: var(--card); stroke-width: 1; }
@@ -57,7 +57,7 @@ ul.legend span { color: var(--soft); }
 details + details { margin-top: .6rem; } summary { cursor: pointer; font-weight: 600; }
 pre { margin: 0; font: 13px/1.55 ui-monospace, "SF Mono", Menlo, "Noto Sans Mono", "Noto Sans Mono CJK SC", monospace;
   white-space: pre-wrap; overflow-wrap: anywhere; }
-td.text { overflow-wrap: anywhere; }
+td.text { overflow-wrap: anywhere; } table.wide tbody > tr > * { white-space: nowrap; }
 .none, .aside { color: var(--soft); margin: .6rem 0 0; }
 @media print { body { background: #fff; padding: 0; } .card { break-inside: avoid; } }
 """

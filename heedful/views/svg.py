@@ -25,13 +25,15 @@ _MIDDLE = 'text-anchor="middle"'
 class Curve:
     """A line of a chart; a baseline is a dashed level at its last value.
 
-    `spread` holds x, the lowest and the highest value that may be true there, drawn as upright bars.
+    `spread` holds x, the lowest and the highest value that may be true there, drawn as upright bars; `number` chooses
+    the colour where its place among the curves does not.
     """
 
     label: str
     points: Sequence[Point]
     baseline: bool = False
     spread: Sequence[tuple[float, float, float]] = ()
+    number: int | None = None
 
 
 @dataclass(frozen=True)
@@ -118,7 +120,7 @@ def _lines(curves: Sequence[Curve], end: float) -> list[_Line]:
             lines.append(_Line(curve.label, f"level d{levels % 3}", [(0, level), (end, level)], [], level))
             levels += 1
         else:
-            lines.append(_line(curve, colour(colours)))
+            lines.append(_line(curve, colour(colours if curve.number is None else curve.number)))
             colours += 1
     return lines
 

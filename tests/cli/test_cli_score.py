@@ -6,8 +6,11 @@ import math
 import pytest
 from click.testing import CliRunner
 
+from heedful.checkpoints.encoder_folder import save_model
 from heedful.cli.score import command
 from heedful.errors import HeedfulError
+from heedful.models.elmo import ElmoForPretraining, initialise, sized
+from heedful.text.elmo_pipeline import character_tokenizer
 
 
 def run(*arguments, **options):
@@ -47,3 +50,26 @@ def test_broken_utf8_is_told_with_its_line(tiny_folder, tmp_path):
     (tmp_path / "bad.txt").write_bytes(b"the cat\n\xff\n")
     failed = run(tiny_folder, tmp_path / "bad.txt")
     assert isinstance(failed.exception, HeedfulError) and failed.exception.where == f"{tmp_path / 'bad.txt'}:2"
+
+
+def test_both_directions_of_an_elmo_and_its_words(tmp_path):
+    words = ["<UNK>", "<S>", "</S>", "the", "cat"]
+    config = sized("nano", len(words))
+    model = ElmoForPretraining(config)
+    initialise(model, config, seed=0)
+    save_model(model, tmp_path / "elmo", character_tokenizer())
+    (tmp_path / "elmo" / "words.txt").write_text("".join(f"{word}\n" for word in words))
+    shown = run(tmp_path / "elmo", "-", input="the cat\nthe wolf\n")
+    assert shown.exit_code == 0, shown.output
+    assert all("forward" in line and "backward" in line and "a word" in line for line in shown.stdout.splitlines())
+    assert "says one of 5 words (words.txt in its folder)" in shown.stderr
+    assert "16.7% of the words are not among them and count as <UNK>" in shown.stderr
+    *lines, whole = map(
+        json.loads, run(tmp_path / "elmo", "-", "--json", input="the cat\nthe wolf\n").stdout.splitlines()
+    )
+    assert whole["kind"] == "both directions" and whole["tokens"] == 6 and whole["unknown"] == 1
+    for one in (*lines, whole):
+        ways = math.log(one["forward_perplexity"]) + math.log(one["backward_perplexity"])
+        assert one["loss"] == pytest.approx(ways / 2)
+    failed = run(tmp_path / "elmo", "-", "--max-length", 9, input="the cat\n")
+    assert isinstance(failed.exception, HeedfulError) and "has no effect" in failed.exception.what

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 import torch
 
+import heedful
 from heedful.checkpoints.encoder_folder import save_model
 from heedful.checkpoints.folder import read_folder
 from heedful.checkpoints.task_folder import load_for_task, save_for_task
 from heedful.config import to_mapping
+from heedful.data.batching import flat_batch
 from heedful.data.labelled.dataset import TaggedWords
+from heedful.errors import HeedfulError
 from heedful.inference.predictor import Predictor
 from heedful.models.elmo import Elmo, initialise, sized
 from heedful.nn.scalar_mix import ScalarMix
+from heedful.schema import Selection
 from heedful.tasks.finetuning import TaskObjective, frozen_features, predict
 from heedful.tasks.items import ItemSource
 from heedful.tasks.tag import Tag
@@ -31,6 +36,31 @@ def test_it_is_the_formula_and_starts_as_the_mean() -> None:
     shares = torch.tensor([0.5, -1.0, 2.0]).exp() / torch.tensor([0.5, -1.0, 2.0]).exp().sum()
     expected = 3 * sum(share * layer for share, layer in zip(shares, layers, strict=True))
     torch.testing.assert_close(mix(side_by_side), expected)
+
+
+def test_weights_can_be_given(tmp_path: Path) -> None:
+    """By the setting of the task, and then only the classifier is learned."""
+    config = sized("nano", 0).with_dropout(0.0)
+    encoder = Elmo(config)
+    initialise(encoder, config, seed=0)
+    save_model(encoder, tmp_path / "elmo", character_tokenizer())
+    rows = [(["cats", "see"], ["N", "V"]), (["dogs", "run"], ["N", "V"])]
+    run = {"model": tmp_path / "elmo", "train": rows, "features": (0, 1, 2), "combine": "mix", "budget": "2steps"}
+    heedful.finetune("tag", output=tmp_path / "run", set={"mix": "0.2,0.3,0.5"}, **run)
+    predictor = heedful.load(tmp_path / "run").predictor
+    assert predictor.task.mix == (0.2, 0.3, 0.5)
+    assert set(dict(predictor.model.named_parameters())) >= {"classifier.weight", "classifier.bias"}
+    assert not any(name.startswith("head.") for name in predictor.model.state_dict())
+    batch = flat_batch([character_tokenizer().encode("cats").ids])
+    with torch.no_grad():
+        hidden = predictor.model.encoder(batch, hidden=(0, 1, 2)).hidden
+        mixed = 0.2 * hidden[0][1] + 0.3 * hidden[1][1] + 0.5 * hidden[2][1]
+        found = predictor.model(Selection(batch, torch.tensor([1]), (1,)))
+        torch.testing.assert_close(found[0], predictor.model.classifier(mixed), rtol=1e-5, atol=1e-5)
+    with pytest.raises(HeedfulError, match="2 weights for a mix of 3 layers"):
+        heedful.finetune("tag", output=tmp_path / "x", mix=(0.2, 0.8), **run)
+    with pytest.raises(HeedfulError, match=r"no mix(.|\n)*`combine` mix"):
+        heedful.finetune("tag", output=tmp_path / "x", mix=(1, 1, 1), **{**run, "combine": "sum"})
 
 
 def test_a_tagger_learns_which_layers_of_elmo_it_needs(tmp_path: Path) -> None:

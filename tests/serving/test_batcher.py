@@ -84,6 +84,52 @@ def test_free_threads_share_what_waits(make: Make) -> None:
     assert all(job.future.result(PATIENCE) for job in jobs)
 
 
+def test_a_thread_takes_its_share_of_what_waits_and_is_computed(make: Make) -> None:
+    gate, batcher = Gate(), make(threads=2, bounds=Bounds(least_share=10))
+    for size in (10, 60):
+        ask(batcher, gate, "busy", size=size)
+        assert gate.arrived.acquire(timeout=PATIENCE)
+    jobs = [ask(batcher, gate, f"{i}") for i in range(7)]
+    with batcher.changed:
+        assert batcher._budget() == 70  # of 140 tokens, half of them computed now
+        batcher.computing.popitem()
+        assert batcher._budget() == 40
+    gate.may_go.set()
+    assert all(job.future.result(PATIENCE) for job in jobs)
+
+
+def test_those_who_were_answered_together_are_waited_for(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("heedful.serving.batcher.GATHERING", 1e9)  # as long as it takes
+    gate, batcher = Gate(), make()
+    busy(batcher, gate)
+    together = [ask(batcher, gate, f"{i}", client=f"{i}") for i in range(3)]
+    gate.may_go.set()
+    for job in together:
+        job.future.result(PATIENCE)
+    again = [ask(batcher, gate, f"again {i}", client=f"{i}") for i in range(3)]
+    for job in again:
+        job.future.result(PATIENCE)
+    assert [len(batch) for batch in gate.batches] == [1, 3, 3]
+
+
+def test_one_alone_is_not_waited_for(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("heedful.serving.batcher.GATHERING", 1e9)
+    gate, batcher = Gate(open=True), make()
+    for size in (100, 1):
+        assert ask(batcher, gate, "x", size=size).future.result(PATIENCE) == ["<x>"]
+
+
+def test_an_idle_thread_takes_what_comes_while_another_gathers(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("heedful.serving.batcher.GATHERING", 1e9)
+    gate, batcher = Gate(), make(threads=2)
+    first = [busy(batcher, gate) for _ in range(2)]
+    together = [ask(batcher, gate, f"{i}", client=f"{i}", size=100) for i in range(2)]
+    gate.may_go.set()
+    for job in [*first, *together]:
+        job.future.result(PATIENCE)
+    assert ask(batcher, gate, "alone").future.result(PATIENCE) == ["<alone>"]
+
+
 def test_a_batch_is_given_longest_first_and_its_results_find_their_units(make: Make) -> None:
     gate, done = Gate(open=True), list[BatchDone]()
     batcher = make(after=done.append)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -21,6 +24,7 @@ from heedful.cli.main import cli
 from heedful.client import AsyncClient, Client, ServerError
 from heedful.errors import HeedfulError
 from heedful.inference.embedder import Embedder
+from heedful.inference.translator import Translator
 
 TEXTS = ["the cat sees the dog", "", "我爱北京"] * 7
 
@@ -122,6 +126,67 @@ def test_the_total_deadline_is_kept(moody: tuple[str, type[Moody]]) -> None:
     assert kind.asked == 1
     with pytest.raises(HeedfulError, match="cannot be reached"):
         Client("http://127.0.0.1:9", "any", timeout=0.5).embed(["a"])
+
+
+@pytest.fixture
+def dribbling() -> Iterator[str]:
+    """A server whose answer goes on for ever, a byte at a time."""
+    over = threading.Event()
+
+    def answer(connection: socket.socket) -> None:
+        with connection, suppress(OSError):
+            connection.sendall(b"HTTP/1.1 200 OK\r\nx-filler: ")
+            while not over.wait(0.02):
+                connection.sendall(b"y")
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def accept() -> None:
+            with suppress(OSError):
+                while True:
+                    threading.Thread(target=answer, args=(server.accept()[0],), daemon=True).start()
+
+        threading.Thread(target=accept, daemon=True).start()
+        yield f"http://127.0.0.1:{server.getsockname()[1]}"
+        over.set()
+
+
+def test_the_deadline_is_one_for_all_that_is_read(dribbling: str) -> None:
+    with Client(dribbling, "any", timeout=0.3) as client, pytest.raises(HeedfulError, match="no answer to embed in"):
+        client.embed(["a"])
+
+    async def ask() -> None:
+        async with AsyncClient(dribbling, "any", timeout=0.3) as client:
+            await client.embed(["a"])
+
+    with pytest.raises(HeedfulError, match="no answer to embed in time"):
+        asyncio.run(ask())
+
+
+def test_threads_share_a_client_and_it_opens_again_after_closing(live: Any, tiny: Embedder) -> None:
+    client = Client(live.url, "tiny")
+    for _ in range(2):
+        with client, ThreadPoolExecutor(4) as pool:
+            found = list(pool.map(lambda text: client.embed([text])[0], TEXTS))
+        np.testing.assert_allclose(found, tiny.embed(TEXTS), atol=2e-6)
+
+
+def test_inside_a_running_loop_too(live: Any) -> None:
+    async def ask() -> Any:
+        with Client(live.url, "tiny") as client:
+            return client.tokenize(["love"])
+
+    assert asyncio.run(ask())[0]["tokens"] == ["[CLS]", "love", "[SEP]"]
+
+
+def test_both_clients_have_the_same_methods_and_those_of_a_loaded_model() -> None:
+    def methods(kind: type) -> set[str]:
+        return {name for name in dir(kind) if not name.startswith("_") and callable(getattr(kind, name))}
+
+    assert methods(Client) == methods(AsyncClient)
+    loaded = methods(Embedder) | methods(Translator)
+    assert {"embed", "similarity", "fill", "predict", "translate", "generate", "score", "attention"} <= loaded
+    assert methods(Client) - loaded == {"call", "close", "info", "search", "tokenize"}
 
 
 def test_importing_it_loads_neither_torch_nor_the_server() -> None:

@@ -11,6 +11,8 @@ from click.testing import CliRunner
 from safetensors.torch import load_file
 
 import heedful
+from heedful.checkpoints.encoder_folder import save_model
+from heedful.checkpoints.folder import read_folder
 from heedful.cli.main import cli
 from heedful.data.corpus.build import ReadingSettings, build_corpus
 from heedful.data.corpus.corpus import Corpus
@@ -20,7 +22,7 @@ from heedful.data.corpus.word_windows import BilmRecipe, WordWindows, softmax_vo
 from heedful.errors import HeedfulError
 from heedful.models.elmo import ElmoForPretraining, initialise, sized
 from heedful.tasks.objectives import BILM
-from heedful.text.elmo_pipeline import BEGIN, END, FIRST_BYTES, OTHER_BYTES
+from heedful.text.elmo_pipeline import BEGIN, END, FIRST_BYTES, OTHER_BYTES, character_tokenizer
 from heedful.text.tokenizer import Tokenizer
 
 LINES = ["The cat sees the dog.", "A dog loves zebras!", "我爱北京。", "The dog sleeps.", "Łódź is far."]
@@ -120,6 +122,34 @@ def test_a_run_learns_resumes_exactly_and_leaves_a_folder(corpus: Corpus, tmp_pa
         scores, shown = examination.scores(model.eval()), examination.shown(model)
     assert scores["bilm_loss"] < scores["unigram_loss"] and scores["unknown_words"] == 0
     assert len(shown) == min(4, len(examination.windows)) and "[___]" in shown[0]["text"]
+
+
+def test_a_run_goes_on_from_a_folder_with_the_rows_of_the_words_it_knows(corpus: Corpus, tmp_path: Path) -> None:
+    words = ["<UNK>", "<S>", "</S>", "cat", "zyzzyva", "The"]
+    config = sized("nano", len(words))
+    start = ElmoForPretraining(config)
+    initialise(start, config, seed=7)
+    save_model(start, tmp_path / "start", character_tokenizer())
+    (tmp_path / "start" / "words.txt").write_text("".join(f"{word}\n" for word in words), encoding="utf-8")
+    recipe, told = BilmRecipe(max_length=12), list[str]()
+    folder = read_folder(tmp_path / "start")
+    planned = BILM.config_from(folder, corpus, recipe)
+    model = BILM.model_from(folder, planned, corpus, recipe, 0, told.append)
+    vocabulary = softmax_vocabulary(corpus, 20_000)
+    assert model.softmax.weight.shape == (len(vocabulary), config.projection)
+    for word in vocabulary:
+        if word in words:
+            assert torch.equal(model.softmax.weight[vocabulary.index(word)], start.softmax.weight[words.index(word)])
+    assert told == [f"5 of the {len(vocabulary)} words to be predicted are the folder's, and the others start afresh"]
+    assert all(torch.equal(x, start.encoder.state_dict()[name]) for name, x in model.encoder.state_dict().items())
+    options = ("--phases", "12:100%", "--batch-size", 4, "--budget", "2steps")
+    command = ("pretrain", corpus.folder, "-o", tmp_path / "run", "--from", tmp_path / "start", *options)
+    done = CliRunner().invoke(cli, list(map(str, command)), catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "run" / "model" / "words.txt").read_text(encoding="utf-8").splitlines() == vocabulary
+    (tmp_path / "start" / "words.txt").unlink()  # as published: its softmax is not known
+    assert BILM.model_from(folder, planned, corpus, recipe, 0, told.append).softmax.weight.shape[0] == len(vocabulary)
+    assert told[-1].startswith("0 of the ")
 
 
 def test_a_corpus_without_words_is_refused(tiny_tokenizer: Tokenizer, tmp_path: Path) -> None:

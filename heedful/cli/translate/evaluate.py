@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from heedful.cli.shared_options import encoding_option, overwrite_option
+from heedful.cli.shared_options import encoding_option, overwrite_option, precision_option
 
 
 @click.command()
@@ -19,6 +19,8 @@ from heedful.cli.shared_options import encoding_option, overwrite_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @encoding_option
 @overwrite_option
+@precision_option
+@click.option("--force", is_flag=True, help="Compute in int8 where it hardly pays.")
 @click.option("--engine", default="heedful", show_default=True, help="heedful or ctranslate2.")
 @click.option("--device", help="cpu, cuda, cuda:1 …  [default: a GPU if there is one]")
 def command(**options: object) -> None:

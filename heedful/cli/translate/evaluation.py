@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import click
 
 from heedful.atomic import atomic_file, check_free
+from heedful.cli.precision import tell_int8
 from heedful.cli.progress import progress_bar
 from heedful.cli.translate.file import one_line, tell_truncated
 from heedful.decoding import Beam
@@ -29,6 +30,8 @@ class Options:
     bleu_tokenizer: str | None = None
     as_json: bool = False
     overwrite: bool = False
+    precision: str = "auto"
+    force: bool = False
     engine: str = "heedful"
     device: str | None = None
 
@@ -37,7 +40,8 @@ def evaluate_and_show(options: Options) -> None:
     """Translate, score and print."""
     if options.output:
         check_free(options.output, options.overwrite)
-    translator = load_translator(options.run, options.device, options.engine)
+    translator = load_translator(options.run, options.device, options.engine, options.precision, options.force)
+    tell_int8(translator.int8)
     test = PairsToScore(options.files, options.source, options.target, options.bleu_tokenizer)
     report = evaluate_translations(translator, test, Beam(options.beam, options.length_penalty), progress_bar)
     for remark in report.remarks:

@@ -13,6 +13,7 @@ from pathlib import Path
 import click
 
 from heedful.atomic import check_free
+from heedful.cli.precision import own_texts, tell_int8
 from heedful.cli.progress import counting_bar
 from heedful.cli.sink import sink
 from heedful.data.tables import column_named, ending, is_table, read_table, text_under
@@ -51,6 +52,8 @@ class Options:
     layer: int = -1
     head: int | None = None
     overwrite: bool = False
+    precision: str = "auto"
+    force: bool = False
     engine: str = "auto"
     device: str | None = None
 
@@ -75,7 +78,10 @@ def translate_file(options: Options) -> None:
     how = options.how
     for file in filter(None, (options.output, options.alignments)):
         check_free(file, options.overwrite)
-    translator = load_translator(options.run, options.device, options.engine)
+    own = () if options.input is None or is_table(Path(options.input)) else own_texts(options.input)
+    how_exact = (options.precision, options.force, own)
+    translator = load_translator(options.run, options.device, options.engine, *how_exact)
+    tell_int8(translator.int8)
     if options.alignments:  # what cannot be drawn is refused before the work, by drawing the least there is
         translator.alignments(["."], ["."], options.layer, options.head)
     texts = _typed() if options.typed else _texts(options.input or "-", options.column or translator.folder.names[0])

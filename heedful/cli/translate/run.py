@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from heedful.cli.shared_options import encoding_option, overwrite_option
+from heedful.cli.shared_options import encoding_option, overwrite_option, precision_option
 
 AT_LEAST_ONE = click.IntRange(min=1)
 
@@ -31,6 +31,8 @@ AT_LEAST_ONE = click.IntRange(min=1)
 @click.option("--head", type=click.IntRange(min=0), help="Of --alignments: the head, from 0.  [default: their mean]")
 @encoding_option
 @overwrite_option
+@precision_option
+@click.option("--force", is_flag=True, help="Compute in int8 where it hardly pays.")
 @click.option("--engine", default="auto", show_default=True, help="auto, heedful or ctranslate2.")
 @click.option("--device", help="cpu, cuda, cuda:1 …  [default: a GPU if there is one]")
 def command(**options: object) -> None:

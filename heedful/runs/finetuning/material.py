@@ -7,11 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from heedful.checkpoints.folder import ModelFolder, read_folder
+from heedful.checkpoints.int8_scheme import refuse_training
 from heedful.config import to_mapping
 from heedful.data.labelled.dataset import Dataset
 from heedful.inference.load import model_path
 from heedful.runs.finetuning.data import LabelledData
 from heedful.runs.finetuning.settings import FinetuningSettings
+from heedful.runs.finetuning.suited import suited
 from heedful.runs.finetuning.task_fields import fitted
 from heedful.tasks.registry import task_named, task_of
 from heedful.tasks.task import Item, Task
@@ -36,8 +38,10 @@ class Material:
     def of(cls, settings: FinetuningSettings) -> Material:
         """Read and check all of it."""
         folder = read_folder(model_path(settings.model), settings.force)
+        refuse_training(folder.int8, folder.path)
         tokenizer = folder.require_tokenizer()
         kind = task_named(settings.task_name)
+        settings = suited(settings, folder, kind)
         data = LabelledData.of(settings, kind)
         train, dev = data.train, data.dev
         task = fitted(kind, train.examples, settings)
@@ -53,7 +57,8 @@ class Material:
         return cls(folder, tokenizer, task, train, dev, items, dev_items)
 
     def decided(self, settings: FinetuningSettings) -> FinetuningSettings:
-        """The settings with the score that decides, where the dev data tells it."""
+        """The settings with what suits the encoder, and the score that decides, where the dev data tells it."""
+        settings = suited(settings, self.folder, type(self.task))
         if self.dev is None or settings.metric is not None:
             return settings
         return replace(settings, metric=self.task.decides(self.dev.examples))

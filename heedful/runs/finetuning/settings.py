@@ -65,10 +65,12 @@ class FinetuningSettings:
     pooling: str | None = told(
         None,
         "What sums a text up: cls, or mean or max of its tokens; not for tag and answer.",
-        unset="cls; mean for embed",
+        unset="cls; mean for embed, and for word2vec",
     )
     head: str | None = told(None, "For tag: linear, bilstm, crf or bilstm-crf.", unset="linear")
-    combine: str | None = told(None, "How the layers of `features` are joined, for tag: concat, sum or mix (learned).")
+    combine: str | None = told(
+        None, "How the layers of `features` are joined, for tag: concat, sum, mix (learned; or `set` mix=0.2,0.3,0.5)."
+    )
     lstm_width: int | None = told(None, "Of each direction of a bilstm head.", unset="256", least=1)
     lstm_layers: int | None = told(None, "Of a bilstm head.", unset="1", least=1)
     set: Mapping[str, Any] = told(

@@ -12,7 +12,7 @@ from torch import nn
 from heedful.checkpoints.families import family_named
 from heedful.checkpoints.family import Family
 from heedful.checkpoints.folder import read_folder
-from heedful.checkpoints.grown import grown_config, load_grown
+from heedful.checkpoints.int8_scheme import refuse_training
 from heedful.data.corpus.corpus import Corpus
 from heedful.data.corpus.phases import Phase, PretrainingSource
 from heedful.errors import HeedfulError
@@ -39,7 +39,6 @@ from heedful.runs.run import Ready, Run, Stage, carry_out
 from heedful.runs.settings import Place
 from heedful.tasks.objectives import objective_of
 from heedful.tasks.pretraining_objective import PretrainingObjective
-from heedful.text.domain_words import extends
 from heedful.training.budget import RESERVE, TRIAL_STEPS, seconds_per_step
 
 
@@ -63,13 +62,13 @@ def prepare(settings: PretrainingSettings, stage: Stage) -> Ready:
     settings = replace(settings, init=_init(settings, family))
     # What cannot be trained on is told before the minutes that a start may take.
     batches_of(objective, corpus, recipe_of(settings, objective), settings.duplicates, stretches(settings)[0].length)
-    model, spent = fresh_model(settings, config, corpus, stage)
+    model, spent = fresh_model(settings, config, corpus, objective, stage)
     plan = plan_of(settings, objective, config, _steps(settings, corpus, model, objective, stage, spent))
     held_out = HeldOut(plan, corpus, objective, stage.note) if corpus.held_out.documents else None
     return Ready(
         plan=plan,
         model=model,
-        objective=objective.in_run(model, max(plan.batch_sizes)),
+        objective=objective.in_run(model, max(plan.batch_sizes), plan.recipe),
         source=plan.source(corpus, objective),
         save=lambda folder: _save(model, folder, plan, corpus, objective, held_out),
         judge=held_out,
@@ -83,7 +82,11 @@ def _init(settings: PretrainingSettings, family: Family[Any]) -> Literal["inform
 
 
 def fresh_model(
-    settings: PretrainingSettings, config: EncoderConfig, corpus: Corpus, stage: Stage
+    settings: PretrainingSettings,
+    config: EncoderConfig,
+    corpus: Corpus,
+    objective: PretrainingObjective,
+    stage: Stage,
 ) -> tuple[nn.Module, float]:
     """The model as training finds it, and the seconds that went into it.
 
@@ -98,12 +101,8 @@ def fresh_model(
         start = counted(corpus, model.get_parameter(family.informed.token).shape[1], settings.seed, stage)
         inform(model, family.informed, start.counts, start.vectors)
         return model, start.seconds
-    folder = read_folder(settings.start)
-    shape = replace(config, vocab_size=folder.model_config.vocab_size)  # as planned, dropout and all, but not grown
-    more = corpus.tokenizer.vocab_size - folder.tokenizer.vocab_size if folder.tokenizer else 0
-    if more:
-        stage.note(f"{more:,} words are new: each starts as the mean of the pieces it was spelled with")
-    return load_grown(replace(folder, model_config=shape), corpus.tokenizer, settings.seed), 0.0
+    folder, recipe = read_folder(settings.start), recipe_of(settings, objective)
+    return objective.model_from(folder, config, corpus, recipe, settings.seed, stage.note), 0.0
 
 
 def _model_config(settings: PretrainingSettings, corpus: Corpus, objective: PretrainingObjective) -> EncoderConfig:
@@ -113,7 +112,7 @@ def _model_config(settings: PretrainingSettings, corpus: Corpus, objective: Pret
         pieces = objective.pieces(corpus, recipe_of(settings, objective))
         config = overridden(family.config_of_size(settings.size, pieces), settings.set)
     else:
-        config = _config_of_start(settings, settings.start, corpus)
+        config = _config_of_start(settings, settings.start, corpus, objective)
     if settings.dropout is not None:
         config = config.with_dropout(settings.dropout)
     longest = max(phase.length for phase in stretches(settings))
@@ -122,13 +121,14 @@ def _model_config(settings: PretrainingSettings, corpus: Corpus, objective: Pret
     return config
 
 
-def _config_of_start(settings: PretrainingSettings, start: Place, corpus: Corpus) -> EncoderConfig:
-    folder = read_folder(start)
+def _config_of_start(
+    settings: PretrainingSettings, start: Place, corpus: Corpus, objective: PretrainingObjective
+) -> EncoderConfig:
     if settings.set:
         raise HeedfulError("`set` does not go with `start`", remedy="the shape is that of the folder")
-    if folder.tokenizer is not None and not extends(corpus.tokenizer, folder.tokenizer):
-        corpus.check_vocabulary(folder.tokenizer)
-    return grown_config(folder, corpus.tokenizer)
+    folder = read_folder(start)
+    refuse_training(folder.int8, folder.path)
+    return objective.config_from(folder, corpus, recipe_of(settings, objective))
 
 
 def _steps(
@@ -160,9 +160,10 @@ def _steps(
 def _seconds(
     settings: PretrainingSettings, corpus: Corpus, model: nn.Module, objective: PretrainingObjective, phase: Stretch
 ) -> float:
-    batches = batches_of(objective, corpus, recipe_of(settings, objective), settings.duplicates, phase.length)
+    recipe = recipe_of(settings, objective)
+    batches = batches_of(objective, corpus, recipe, settings.duplicates, phase.length)
     source = PretrainingSource([Phase(batches, TRIAL_STEPS, phase.batch_size)])
-    computed = objective.in_run(model, phase.batch_size)
+    computed = objective.in_run(model, phase.batch_size, recipe)
     return seconds_per_step(model, computed, source, training_of(settings, TRIAL_STEPS))
 
 

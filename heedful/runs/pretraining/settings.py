@@ -42,6 +42,7 @@ class PretrainingSettings:
     duplicates: int = told(0, "Use the static examples that `heedful corpus build` wrote.", unset="none")
     single_sentences: bool = told(False, "A and B are one sentence each, not runs that fill the length.")
     predict_one_in: int = told(6, "XLNet: of so many tokens one is predicted.", least=2)
+    memory: int = told(0, "XLNet: tokens of the text before that are seen too; text then goes on in lanes.", least=0)
     softmax_words: int = told(20_000, "ELMo: the most frequent words, which are predicted.", least=10)
     unit: Literal["word", "piece"] = told("word", "word2vec: over whole words, or the tokenizer's pieces.")
     min_count: int = told(5, "word2vec: leave out rarer words.", least=1)

@@ -91,7 +91,7 @@ def _trained(
     model = Word2VecForPretraining(config)
     initialise(model, config, recipe.seed)
     hooks = Hooks(on_event=stage.on_event, save_model=lambda path: _save(model, path, corpus, recipe))
-    source, objective = PretrainingSource([Phase(batches, steps, size)]), WORD2VEC.in_run(model, size)
+    source, objective = PretrainingSource([Phase(batches, steps, size)]), WORD2VEC.in_run(model, size, recipe)
     trainer = Trainer(model, objective, source, training, folder, hooks, plan)
     outcome = trainer.run(True, stage.signals, World())
     return {"step": outcome.step, "steps": outcome.steps, "signal": outcome.signal}

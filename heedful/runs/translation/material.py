@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from heedful.checkpoints.folder import ModelFolder, read_folder
+from heedful.checkpoints.int8_scheme import refuse_training
 from heedful.checkpoints.translation_folder import TranslationFolder, check_frame, load_translation, read_shape
 from heedful.data.bitext.pairs import EncodedPairs, Limits, encode_pairs
 from heedful.data.bitext.reading import SentencePair, read_pairs
@@ -38,6 +39,8 @@ class Material:
         """Read, learn and encode all of it; `note` hears what was odd and what takes a while."""
         bert, names = read_bert(settings.encoder), names_of(settings)
         start = None if settings.start is None else load_translation(model_path(settings.start))
+        if start is not None:
+            refuse_training(start.int8, start.path)
         with reading_as(settings.encoding):
             train = read_pairs(settings.train, *names)
             dev: Dataset[SentencePair] = read_pairs(settings.dev, *names) if settings.dev else Dataset(())
@@ -59,6 +62,7 @@ def read_bert(folder: Place | None) -> ModelFolder | None:
         return None
     bert = read_folder(model_path(folder))
     bert.require_tokenizer()
+    refuse_training(bert.int8, bert.path)
     return bert
 
 

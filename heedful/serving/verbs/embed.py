@@ -19,7 +19,7 @@ MOST_NEAREST = 1000
 class EmbedAsked(AskedTexts):
     """What to make vectors of, and how."""
 
-    layers: list[int] = Field([-1], min_length=1, max_length=64, description="0 = embeddings, -1 = last.")
+    layers: tuple[int, ...] = Field((-1,), min_length=1, max_length=64, description="0 = embeddings, -1 = last.")
     combine: Literal["concat", "sum", "mean"] = Field("concat", description="How several layers are joined.")
     pooling: Literal["cls", "mean", "max", "mean-max", "last"] | None = Field(
         None, description="How the tokens of a text, or the pieces of a word, are joined; by default the folder's way."
@@ -32,7 +32,7 @@ class EmbedAsked(AskedTexts):
 class SimilarityAsked(AskedTexts):
     """Texts to compare with one another."""
 
-    layers: list[int] = Field([-1], min_length=1, max_length=64, description="0 = embeddings, -1 = last.")
+    layers: tuple[int, ...] = Field((-1,), min_length=1, max_length=64, description="0 = embeddings, -1 = last.")
     pooling: Literal["cls", "mean", "max", "mean-max", "last"] | None = Field(
         None, description="How the tokens of a text are joined; by default the folder's way."
     )
