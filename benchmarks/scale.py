@@ -123,7 +123,7 @@ def vectors(folder: Path, name: str, engine: Any = None, on_texts: Callable[[int
 
 def at(moment: int, call: Callable[[], None]) -> Callable[[int], None]:
     """Do something once, when so much is done."""
-    done = []
+    done: list[int] = []
 
     def hear(count: int) -> None:
         if count >= moment and not done:
