@@ -17,6 +17,9 @@ from heedful.cli.shared_options import (
 from heedful.errors import HeedfulError, counted
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from heedful.data.ray_engine import RayEngine
     from heedful.inference.embed_file import EmbedProgress
 
 
@@ -87,17 +90,14 @@ def command(
 
     from heedful.cli.precision import own_texts, tell_int8
     from heedful.cli.progress import progress_bar
-    from heedful.data.ray_engine import ray_engine
     from heedful.data.text_files import count_texts, read_texts
     from heedful.inference.embed_file import embed_file
     from heedful.inference.load import load_embedder
 
     kind = kind or _kind_of(output)
-    if ray and (device not in (None, "cpu") or precision == "int8"):
-        raise click.UsageError("--ray computes in float32 on the cluster's processors: leave --device and int8 out")
     stack = ExitStack()
-    engine = stack.enter_context(ray_engine(ray)) if ray else None
-    device, precision = ("cpu", "float32") if ray else (device, precision)
+    engine = stack.enter_context(_engine(ray, device, precision))
+    device, precision = (device, precision) if engine is None else ("cpu", "float32")
     embedder = load_embedder(model, device, force, precision, own_texts(input, column))
     tell_int8(embedder.int8)
     for note in embedder.folder.notes if verbose else ():
@@ -124,6 +124,17 @@ def command(
         click.echo("stopped; the same command goes on where it was, but for the last two seconds", err=True)
         raise SystemExit(130) from None
     _tell(result, output, embedder.limit(max_length))
+
+
+def _engine(ray: str | None, device: str | None, precision: str) -> AbstractContextManager[RayEngine | None]:
+    """The cluster that computes, if one is named."""
+    from contextlib import nullcontext
+
+    from heedful.data.ray_engine import ray_engine
+
+    if ray and (device not in (None, "cpu") or precision == "int8"):
+        raise click.UsageError("--ray computes in float32 on the cluster's processors: leave --device and int8 out")
+    return ray_engine(ray) if ray else nullcontext()
 
 
 def _tell(result: EmbedProgress, output: str, limit: int) -> None:
