@@ -105,25 +105,33 @@ def command(
     wanted = embedder.features(
         layer_list(layers), combine, pooling, unit or ("token" if kind == "jsonl" else "sentence"), normalize, prompt
     )
-    try:
-        with stack, progress_bar("embedding", count_texts(input), "texts") as advance:
-            result = embed_file(
-                embedder,
-                read_texts(input, column),
-                output,
-                wanted,
-                kind=kind,
-                max_length=max_length,
-                truncate=truncate,
-                restart=restart,
-                overwrite=overwrite,
-                on_progress=lambda p: advance(p.texts, p.texts - p.resumed),
-                engine=engine,
-            )
-    except KeyboardInterrupt:
-        click.echo("stopped; the same command goes on where it was, but for the last two seconds", err=True)
-        raise SystemExit(130) from None
+    with _ToldWhenStopped(), stack, progress_bar("embedding", count_texts(input), "texts") as advance:
+        result = embed_file(
+            embedder,
+            read_texts(input, column),
+            output,
+            wanted,
+            kind=kind,
+            max_length=max_length,
+            truncate=truncate,
+            restart=restart,
+            overwrite=overwrite,
+            on_progress=lambda p: advance(p.texts, p.texts - p.resumed),
+            engine=engine,
+        )
     _tell(result, output, embedder.limit(max_length))
+
+
+class _ToldWhenStopped:
+    """After Ctrl-C within this block, it is said what is left."""
+
+    def __enter__(self) -> None:
+        return
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        if kind is KeyboardInterrupt:
+            click.echo("stopped; the same command goes on where it was, but for the last two seconds", err=True)
+            raise SystemExit(130) from None
 
 
 def _engine(ray: str | None, device: str | None, precision: str) -> AbstractContextManager[RayEngine | None]:
