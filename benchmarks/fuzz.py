@@ -303,7 +303,8 @@ def accounted_for(path: Path, found: Dataset[Any]) -> bool:
     if any(not remark.places for remark in found.remarks):
         return False
     if path.suffix == ".tsv":
-        lines = path.read_bytes().decode("utf-8-sig").split("\n")
+        # Blank lines before the header are no rows.
+        lines = path.read_bytes().decode("utf-8-sig").lstrip("\r\n").split("\n")
         rows = len(lines) - (not lines[-1]) - 1
         return len(found.examples) + told >= rows
     return len(found.examples) > 0

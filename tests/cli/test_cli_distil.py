@@ -17,8 +17,10 @@ from heedful.checkpoints.folder import read_folder
 from heedful.checkpoints.sentence_transformers import SentenceSettings
 from heedful.cli.main import cli
 from heedful.errors import HeedfulError
+from heedful.models.bert import sized
 from heedful.runs.distilling import answers
 from heedful.runs.distilling.run import ANSWERS
+from heedful.runs.distilling.student import teacher_share
 from heedful.text.tokenizer import Tokenizer
 
 WORDS = ["the", "cat", "dog", "sees", "love", "un", "中国", "苹果", "able", "b", "c", "d"]
@@ -130,6 +132,7 @@ def test_python_gives_the_same_and_dev_decides(data: Path, teacher: Path, tmp_pa
     weights = [folder / "model/model.safetensors" for folder in (run.folder, tmp_path / "shell")]
     assert weights[0].read_bytes() == weights[1].read_bytes()
     assert set(run.scores) >= {"spearman", "teacher_cosine"}
+    assert len(np.load(run.folder / ANSWERS)) == 20 + 6 * 16  # held out, and what the steps read
 
 
 def test_a_vocabulary_of_its_own(data: Path, teacher: Path, tmp_path: Path) -> None:
@@ -172,7 +175,7 @@ def test_a_teacher_that_was_interrupted_goes_on(
     lines = [f"{line} {word}" for line in (data / "lines.txt").read_text(encoding="utf-8").split("\n")[1:-1]
              for word in WORDS[:6]]  # fmt: skip
     (tmp_path / "many.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    options = ("--train", tmp_path / "many.txt", *SMALL, *RECIPE, "--budget", "2steps")
+    options = ("--train", tmp_path / "many.txt", *SMALL, *RECIPE, "--epochs", 0.01)
     command("distil", teacher, *options, "-o", tmp_path / "whole")
     monkeypatch.setattr(answers, "COMMIT_EVERY", 0.0)
     appended = answers.VectorFile.append
@@ -230,6 +233,7 @@ def test_what_cannot_be_learned_is_refused(data: Path, teacher: Path, tiny_folde
     (tmp_path / "few.txt").write_text("\n\n".join(["the cat", "the dog", "the cat"]), encoding="utf-8")
     assert "2 different texts are too few" in refused(teacher, "--train", tmp_path / "few.txt", *out)
     assert "--train is missing" in refused(teacher, *out)
+    assert "no score 'bleu'" in refused(teacher, *lines, "--dev", data / "sts.tsv", "--metric", "bleu", *out)
     assert "more than the model's 512" in refused(teacher, *lines, "--max-length", 600, *out)
 
 
@@ -238,3 +242,17 @@ def test_answers_of_another_teacher_are_not_taken(data: Path, teacher: Path, run
     shutil.copytree(run / "teacher", tmp_path / "run/teacher")
     options = ("--train", data / "lines.txt", *SMALL, "--limit", 100)
     assert "other texts" in refused(teacher, *options, "-o", tmp_path / "run")
+
+
+def test_another_student_in_the_folder_of_a_run_that_never_began(data: Path, teacher: Path, tmp_path: Path) -> None:
+    options = ("--train", data / "lines.txt", *SMALL, "--budget", "2steps", "-o", tmp_path / "run")
+    refused(teacher, *options, "--max-length", 600)  # the student was made before this was known
+    command("distil", teacher, *options, "--set", "num_hidden_layers=1")
+    config = json.loads((tmp_path / "run/model/config.json").read_text(encoding="utf-8"))
+    assert config["num_hidden_layers"] == 1
+
+
+def test_a_larger_teacher_has_a_larger_part_of_the_time() -> None:
+    mini, base, large = (sized(size, 1000) for size in ("mini", "base", "large"))
+    assert teacher_share(mini, mini) == pytest.approx(1 / 14.5)
+    assert teacher_share(mini, mini) < teacher_share(base, mini) < teacher_share(large, mini) < 1

@@ -14,7 +14,7 @@ import heedful
 from heedful.cli.main import cli
 from heedful.config import read_toml_values, write_toml_values
 from heedful.errors import HeedfulError
-from heedful.training.checkpoint import MANIFEST, _manifest
+from heedful.training.checkpoint import MANIFEST, write_manifest
 from heedful.training.events import Event, Note, Progress
 
 ROWS = "".join(f"{n % 2}\tthe {'cat sees' if n % 2 else 'dog loves'} {letter}\n" for n, letter in enumerate("abcdefgh"))
@@ -168,7 +168,7 @@ def make_older(run: Path) -> None:
         del state["arithmetic"]
         (checkpoint / "state.json").write_text(json.dumps(state))
         (checkpoint / MANIFEST).unlink()
-        (checkpoint / MANIFEST).write_text(_manifest(checkpoint), encoding="ascii")
+        write_manifest(checkpoint)
 
 
 def test_a_run_of_version_0_1_goes_on(

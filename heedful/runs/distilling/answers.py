@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -24,19 +25,24 @@ from heedful.runs.distilling.lesson import Lesson
 TELL_EVERY = 10.0  # seconds
 
 
+@dataclass(frozen=True)
+class Limits:
+    """How much of the texts a teacher reads."""
+
+    least: int
+    most: int | None = None  # None: all
+    seconds: float | None = None  # after which it ends, if it has read the least
+
+
 def kept_answers(
     path: Path,
     lesson: Lesson,
     teacher: ModelFolder,
     examples: Sequence[Any],
-    least: int,
-    seconds: float | None,
+    limits: Limits,
     tell: Callable[[str], object],
 ) -> float:
-    """Write the answers to `examples` unless they are there; gives the seconds that it took.
-
-    With a limit in `seconds` it ends after them, but not before the `least` examples.
-    """
+    """Write the answers to `examples`, or as many as the limits allow, unless they are there; gives the seconds."""
     request = _request(lesson, teacher, examples)
     file = VectorFile(path, "npy", lesson.width, ragged=False, request=request)
     if path.exists():
@@ -44,6 +50,7 @@ def kept_answers(
             what, remedy = "these are the answers of another teacher or to other texts", "name another folder"
             raise HeedfulError(what, where=path, remedy=remedy)
         return 0.0
+    examples = examples[: limits.most]
     began = committed = told = time.monotonic()
     with file:
         first = done = int(file.done.get("texts", 0))
@@ -59,7 +66,7 @@ def kept_answers(
                 speed = (done - first) / (now - began)
                 tell(f"the teacher has read {done:,} of {len(examples):,} texts, {speed:,.0f} a second")
                 told = now
-            if seconds is not None and now - began > seconds and done >= least:
+            if limits.seconds is not None and now - began > limits.seconds and done >= limits.least:
                 break
         file.finish(done, "", 0)
     return time.monotonic() - began

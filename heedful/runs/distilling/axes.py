@@ -25,13 +25,11 @@ ROWS_AT_ONCE = 8192
 
 
 def keep_axes(run: Path, vectors: NDArray[np.float32], width: int, note: Callable[[str], object]) -> None:
-    """Find the axes of the teacher's vectors for a student of this width, unless they are there."""
-    if (run / AXES).exists():
-        return
+    """Find the axes of the teacher's vectors for a student of this width and write them down."""
     axes, kept = principal_axes(_unit(vectors), width)
     if len(axes) != width:
         note(f"the teacher's vectors, {len(axes)} wide, keep {kept:.1%} of their squared length in {width}")
-    with atomic_folder(run / AXES) as folder:
+    with atomic_folder(run / AXES, overwrite=True) as folder:
         shape = {"in_features": width, "out_features": len(axes), "bias": False}
         write_json(folder / "config.json", {**shape, "activation_function": "torch.nn.modules.linear.Identity"})
         write_tensors(folder, {"linear.weight": axes})

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from heedful.data.labelled.dataset import Columns
+from heedful.errors import HeedfulError
 from heedful.runs.distilling.lesson import Lesson
 from heedful.runs.distilling.settings import DistillingSettings
 from heedful.runs.settings import resolved
@@ -17,6 +18,8 @@ SAME = (
     *("learn", "size", "set", "start", "pooling", "keep_width", "encoding", "limit", "held_out", "epochs", "budget"),
     *("temperature", "label_weight", "dropout", "batch_size", "max_length", "force"),
 )
+RATE, RATE_ON = 1e-3, 3e-4  # of a student that starts, and of one that has learned before,
+FITTING = 256  # up to this width
 PLACES = ("teacher", "train", "dev", "labelled", "student", "tokenizer")
 
 
@@ -66,13 +69,27 @@ def plan_of(settings: DistillingSettings, texts: int, training: TrainingConfig) 
     )
 
 
+def rate_of(settings: DistillingSettings, width: int) -> float:
+    """The learning rate: that which was given, else one that suits the student's width and what it knows already."""
+    if settings.learning_rate is not None:
+        return settings.learning_rate
+    return (RATE if settings.student is None else RATE_ON) * min(1.0, FITTING / width)
+
+
+def check_metric(asked: str | None, lesson: Lesson) -> None:
+    """Refuse a score that there will not be, before the teacher is asked."""
+    scores = (*lesson.task.scores, lesson.decides)
+    if asked is not None and asked not in scores:
+        raise HeedfulError(f"there is no score {asked!r}", remedy=f"the scores are {', '.join(scores)}")
+
+
 def training_of(
     settings: DistillingSettings, lesson: Lesson, decides: str, steps: int, eval_every: int = 0
 ) -> TrainingConfig:
     """What the trainer is told."""
     return TrainingConfig(
         steps=steps,
-        learning_rate=settings.learning_rate,
+        learning_rate=settings.learning_rate or RATE,
         warmup=settings.warmup,
         weight_decay=settings.weight_decay,
         accumulate=settings.accumulate,

@@ -7,6 +7,7 @@ teacher/          answers.npy, a row a text, and axes/, which turn the teacher's
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,15 +25,15 @@ from heedful.config import to_mapping, write_toml_values
 from heedful.data.labelled.dataset import Dataset
 from heedful.inference.load import model_path
 from heedful.models.encoder import encoder_of
-from heedful.runs.budget import parse_budget, steps_of_budget
-from heedful.runs.distilling.answers import kept_answers, read_answers
+from heedful.runs.budget import Budget, parse_budget, steps_of_budget
+from heedful.runs.distilling.answers import Limits, kept_answers, read_answers
 from heedful.runs.distilling.axes import AXES, axes_of, keep_axes
 from heedful.runs.distilling.card import write_student_card
 from heedful.runs.distilling.judge import BesideTeacher
 from heedful.runs.distilling.lesson import AnswerLesson, Lesson, VectorLesson, lesson_of
-from heedful.runs.distilling.plan import Plan, plan_of, training_of
+from heedful.runs.distilling.plan import Plan, check_metric, plan_of, rate_of, training_of
 from heedful.runs.distilling.settings import DistillingSettings
-from heedful.runs.distilling.student import student_folder, tell_size, write_student
+from heedful.runs.distilling.student import student_folder, teacher_share, tell_size, write_student
 from heedful.runs.distilling.texts import Texts
 from heedful.runs.finetuning.dev import Dev
 from heedful.runs.finetuning.material import Material, described
@@ -44,8 +45,6 @@ from heedful.training.distributed import joined
 from heedful.training.run_folder import SETTINGS
 
 EVALUATIONS = 10
-# Of a budget in time so much is the teacher's. What it has read, the student then reads several times.
-TEACHER_SHARE = 0.3
 LONGEST_WAIT = 7 * 24 * 60.0  # minutes that other processes wait for the one that asks the teacher
 ANSWERS = Path("teacher", "answers.npy")
 
@@ -59,6 +58,7 @@ def prepare(settings: DistillingSettings, stage: Stage) -> Ready:
     """Read the texts, ask the teacher, build the student and count the steps."""
     teacher = read_folder(model_path(settings.teacher), settings.force)
     lesson = lesson_of(settings, teacher)
+    check_metric(settings.metric, lesson)
     texts = Texts.of(settings, lesson)
     for remark in texts.remarks:
         stage.note(remark)
@@ -77,6 +77,7 @@ def prepare(settings: DistillingSettings, stage: Stage) -> Ready:
         settings.seed,
     )
     objective = Distilling(lesson.task, lesson.loss, settings.label_weight)
+    settings = replace(settings, learning_rate=rate_of(settings, encoder_of(model).width))
     plan = _plan(settings, lesson, texts, (model, objective, source), stage, spent)
     judge = _judge(lesson, texts, material, taught)
     return Ready(
@@ -108,18 +109,25 @@ def _ask(settings: DistillingSettings, teacher: ModelFolder, lesson: Lesson, tex
     run.mkdir(parents=True, exist_ok=True)
     if not stage.folder.config.exists():  # who is stopped before the first step need not say everything again
         write_toml_values({SETTINGS: dict(stage.folder.settings)}, stage.folder.config)
-    write_student(settings, teacher, run, stage.note)
+    begun = stage.folder.holds_run()  # from then on everything is as it was
+    if settings.student is None and not begun:
+        write_student(settings, teacher, run, stage.note)
     folder = student_folder(settings, run)
     what = f"texts of {settings.max_length} tokens are"
     folder.check_room(what, settings.max_length, remedy="use a lower `max_length`")
     folder.require_tokenizer()
-    whole = parse_budget(settings.budget).seconds if settings.budget else 0.0
-    limit = TEACHER_SHARE * whole if whole else None
-    asked, least = texts.asked, texts.first + settings.batch_size
-    spent = kept_answers(run / ANSWERS, lesson, teacher, asked, least, limit, stage.note)
-    if isinstance(lesson, VectorLesson):
+    limits = _limits(settings, texts, teacher_share(teacher.model_config, folder.model_config))
+    spent = kept_answers(run / ANSWERS, lesson, teacher, texts.asked, limits, stage.note)
+    if isinstance(lesson, VectorLesson) and not begun:
         keep_axes(run, read_answers(run / ANSWERS), folder.model_config.width, stage.note)
     return spent
+
+
+def _limits(settings: DistillingSettings, texts: Texts, share: float) -> Limits:
+    """What a budget allows the teacher: its share of a time, or as many texts as the steps will read."""
+    budget = parse_budget(settings.budget) if settings.budget else Budget()
+    most = texts.first + max(1, round(budget.steps)) * settings.batch_size if budget.steps else None
+    return Limits(texts.first + settings.batch_size, most, share * budget.seconds if budget.seconds else None)
 
 
 def _material(settings: DistillingSettings, lesson: Lesson, texts: Texts, stage: Stage) -> Material:

@@ -49,7 +49,12 @@ class DistillingSettings:
     budget: str | None = told(None, "30m, 2h or 2000steps instead of epochs; a time includes the teacher's.")
     temperature: float = told(2.0, "For a task: the teacher's answers are softened by it.", above=0)
     label_weight: float = told(0.5, "For a task: the share of the loss that `labelled` has.", above=0, below=1)
-    learning_rate: float = told(1e-3, above=0, flags=("--learning-rate", "--lr"))
+    learning_rate: float | None = told(
+        None,
+        unset="1e-3, 3e-4 with `student`; less for a width over 256",
+        above=0,
+        flags=("--learning-rate", "--lr"),
+    )
     warmup: float = told(0.1, "Share of the steps, or steps from 1 on.")
     weight_decay: float = told(0.01)
     dropout: float = told(0.0, "Of states and attention.", least=0, below=1)

@@ -12,13 +12,15 @@ from heedful.checkpoints.encoder_folder import load_encoder, save_model
 from heedful.checkpoints.families import family_named
 from heedful.checkpoints.folder import ModelFolder, read_folder
 from heedful.inference.load import model_path
-from heedful.models.encoder import Encoder
-from heedful.models.student_start import follow_teacher
+from heedful.models.encoder import Encoder, EncoderConfig
+from heedful.models.student_start import TABLES, follow_teacher
 from heedful.runs.distilling.settings import DistillingSettings
 from heedful.runs.overrides import overridden
 from heedful.text.tokenizer import Tokenizer
 
 FOLDER = "start"
+PASSES = 3.0
+LEARNING = 4.5  # backwards costs twice as much as forwards, and products that are not packed more than packed ones
 
 
 def student_folder(settings: DistillingSettings, run: Path) -> ModelFolder:
@@ -28,9 +30,7 @@ def student_folder(settings: DistillingSettings, run: Path) -> ModelFolder:
 
 
 def write_student(settings: DistillingSettings, teacher: ModelFolder, run: Path, note: Callable[[str], object]) -> None:
-    """Make the student that the settings describe and write it into the run's folder, unless it is there."""
-    if settings.student is not None or (run / FOLDER).exists():
-        return
+    """Make the student that the settings describe and write it into the run's folder."""
     family = teacher.family if teacher.family.sized is not None else family_named("bert")
     tokenizer = teacher.require_tokenizer() if settings.tokenizer is None else Tokenizer.load(settings.tokenizer)
     family.check_frame(tokenizer, teacher.path if settings.tokenizer is None else Path(settings.tokenizer))
@@ -42,7 +42,7 @@ def write_student(settings: DistillingSettings, teacher: ModelFolder, run: Path,
         encoder = load_encoder(teacher)
         rows = piece_vectors(tokenizer, teacher.require_tokenizer(), encoder.token_matrix.detach())
         note(f"from the teacher: {'; '.join(follow_teacher(student, encoder, rows))}")
-    save_model(student, run / FOLDER, tokenizer)
+    save_model(student, run / FOLDER, tokenizer, overwrite=True)
 
 
 def piece_vectors(tokenizer: Tokenizer, teacher: Tokenizer, matrix: Tensor) -> Tensor:
@@ -61,12 +61,27 @@ def piece_vectors(tokenizer: Tokenizer, teacher: Tokenizer, matrix: Tensor) -> T
     return torch.stack([matrix[row].mean(0) for row in ids])
 
 
+def teacher_share(teacher: EncoderConfig, student: EncoderConfig) -> float:
+    """The part of a time that is the teacher's, so that the student reads what it has read PASSES times.
+
+    A pass costs as many products as there are weights in the layers, LEARNING times as many for who learns.
+    """
+    reading, learning = _layer_size(teacher), PASSES * LEARNING * _layer_size(student)
+    return reading / (reading + learning)
+
+
 def tell_size(student: Encoder, teacher: ModelFolder, note: Callable[[str], object]) -> None:
     """Say it where the student is not the smaller one."""
     with torch.device("meta"):
         theirs = _size(teacher.model_config.build().without_pooler())
     if _size(student) >= theirs:
         note(f"the student has {_size(student):,} parameters and the teacher {theirs:,}: it will not be the faster one")
+
+
+def _layer_size(config: EncoderConfig) -> int:
+    with torch.device("meta"):
+        named = config.build().without_pooler().named_parameters()
+    return sum(parameter.numel() for name, parameter in named if not name.startswith(TABLES)) or 1
 
 
 def _size(encoder: Encoder) -> int:

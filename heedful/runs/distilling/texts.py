@@ -51,8 +51,8 @@ class Texts:
             remarks.append(f"{len(order):,} texts are few: a student follows its teacher the better the more it reads")
         for name, data in (("labelled", labelled), ("dev", dev)):
             remarks += [f"{name}: {remark}" for remark in data.remarks] if data else []
-        chosen = [lines[number] for number in order]
-        return cls(list(labelled.examples) if labelled else [], chosen[:few], chosen[few:], dev, remarks)
+        held_out, kept = ([lines[number] for number in numbers] for numbers in (order[:few], order[few:]))
+        return cls(list(labelled.examples) if labelled else [], held_out, kept, dev, remarks)
 
     @property
     def asked(self) -> list[Any]:

@@ -13,6 +13,7 @@ from heedful.data.corpus.recipe import ExampleRecipe
 from heedful.errors import HeedfulError
 from heedful.models.encoder import EncoderConfig
 from heedful.runs.budget import Budget
+from heedful.runs.pretraining.recipes import said
 from heedful.runs.pretraining.settings import PretrainingSettings
 from heedful.runs.settings import resolved, storable
 from heedful.tasks.objectives import settings_of_some
@@ -85,25 +86,17 @@ def plan_of(
         recipe=recipe_of(settings, objective),
         training=training_of(settings, sum(steps)),
         model=model,
-        init=settings.init,
+        init=said(settings.init),
         start=None if settings.start is None else str(settings.start),
         duplicates=settings.duplicates,
     )
 
 
-def with_defaults(
-    settings: PretrainingSettings, objective: PretrainingObjective, corpus: Corpus
-) -> PretrainingSettings:
-    """The settings, what was not given being what suits the objective."""
-    given = storable(settings)
-    return replace(settings, **{name: v for name, v in objective.defaults(corpus).items() if name not in given})
-
-
 def stretches(settings: PretrainingSettings) -> list[Stretch]:
     """The phases of the run; longer examples come in smaller batches, so that a step keeps its number of tokens."""
-    phases = parse_phases(settings.phases)
-    first = phases[0][0]
-    return [Stretch(n, share, batch_size_of(n, first, settings.batch_size)) for n, share in phases]
+    phases = parse_phases(said(settings.phases))
+    first, size = phases[0][0], said(settings.batch_size)
+    return [Stretch(n, share, batch_size_of(n, first, size)) for n, share in phases]
 
 
 def recipe_of(settings: PretrainingSettings, objective: PretrainingObjective) -> ExampleRecipe:
@@ -121,8 +114,8 @@ def training_of(settings: PretrainingSettings, steps: int) -> TrainingConfig:
     """What the trainer is told."""
     return TrainingConfig(
         steps=steps,
-        learning_rate=settings.learning_rate,
-        warmup=settings.warmup,
+        learning_rate=said(settings.learning_rate),
+        warmup=said(settings.warmup),
         weight_decay=settings.weight_decay,
         clip=settings.clip,
         accumulate=settings.accumulate,

@@ -31,8 +31,8 @@ from heedful.runs.pretraining.plan import (
     steps_of,
     stretches,
     training_of,
-    with_defaults,
 )
+from heedful.runs.pretraining.recipes import completed, rate_for, said
 from heedful.runs.pretraining.settings import PretrainingSettings
 from heedful.runs.pretraining.skip_gram_start import counted
 from heedful.runs.run import Ready, Run, Stage, carry_out
@@ -55,11 +55,12 @@ def prepare(settings: PretrainingSettings, stage: Stage) -> Ready:
         raise HeedfulError(what, remedy="give steps, tokens or epochs, as 20000steps")
     family = family_named(settings.model) if settings.start is None else read_folder(settings.start).family
     objective = objective_of(family)
-    settings = with_defaults(settings, objective, corpus)
+    settings = completed(settings, objective, corpus)
     recipe_of(replace(settings, model=family.model_type), objective)
     objective.check(corpus)
     config = _model_config(settings, corpus, objective)
-    settings = replace(settings, init=_init(settings, family))
+    rate = settings.learning_rate or rate_for(config)
+    settings = replace(settings, init=_init(settings, family), learning_rate=rate)
     # What cannot be trained on is told before the minutes that a start may take.
     batches_of(objective, corpus, recipe_of(settings, objective), settings.duplicates, stretches(settings)[0].length)
     model, spent = fresh_model(settings, config, corpus, objective, stage)
@@ -78,7 +79,7 @@ def prepare(settings: PretrainingSettings, stage: Stage) -> Ready:
 
 def _init(settings: PretrainingSettings, family: Family[Any]) -> Literal["informed", "random"]:
     """What the model starts from where it is not a folder; not every family has something that can be counted."""
-    return settings.init if settings.start is None and family.informed is not None else "random"
+    return said(settings.init) if settings.start is None and family.informed is not None else "random"
 
 
 def fresh_model(

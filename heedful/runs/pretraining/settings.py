@@ -25,19 +25,27 @@ class PretrainingSettings:
         place="folder",
         flags=("--from",),
     )
-    init: Literal["informed", "random"] = told(
-        "informed",
+    recipe: Literal["small", "bert"] = told(
+        "small", "What is not said. small: the best known for small models and hours; bert: the paper's."
+    )
+    init: Literal["informed", "random"] | None = told(
+        None,
         "informed: word frequencies, word vectors and heads that look at neighbours, counted in `corpus`.",
         flags=("--start",),
+        unset="by the recipe: informed; bert: random",
     )
     budget: str = told("30m", "30m, 2h, 20000steps, 50Mtokens or 3epochs.")
-    phases: str = told("128:100%", "Lengths and their shares of the steps.")
-    batch_size: int = told(32, "At the first length.", least=1)
+    phases: str | None = told(
+        None, "Lengths and their shares of the steps.", unset="by the recipe: 128:100%; bert: 128:90%,512:10%"
+    )
+    batch_size: int | None = told(None, "At the first length.", least=1, unset="by the recipe: 16; bert: 256")
     accumulate: int = told(1, "Gradient accumulation: micro-batches a step.", least=1, formerly="portions")
     shard: bool = told(False, "Under torchrun: a slice of the model in each process, not all of it (FSDP2).")
     precision: Precision = told("auto", "Mixed precision: bfloat16 where the processor has it, else float32.")
     masking: str = told("token", "token, word or phrase.")
-    mask_rate: float = told(0.15, "Share of the tokens to predict.")
+    mask_rate: float | None = told(
+        None, "Share of the tokens to predict.", unset="by the recipe: 0.3; bert, or with `start`: 0.15"
+    )
     pairs: str = told("nsp", "nsp, sop (sentence order) or none.")
     duplicates: int = told(0, "Use the static examples that `heedful corpus build` wrote.", unset="none")
     single_sentences: bool = told(False, "A and B are one sentence each, not runs that fill the length.")
@@ -52,11 +60,17 @@ class PretrainingSettings:
     negatives: int = told(5, "word2vec: words drawn for each pair.", least=1)
     subsample: float = told(1e-3, "word2vec: thin out words more frequent than this share.", above=0)
     workers: int = told(1, "word2vec: threads that move vectors; with several, runs differ in their bits.", least=1)
-    learning_rate: float = told(1e-4, flags=("--learning-rate", "--lr"))
-    warmup: float = told(0.1, "Share of the steps, or steps from 1 on.")
+    learning_rate: float | None = told(
+        None,
+        flags=("--learning-rate", "--lr"),
+        unset="by the recipe: 0.001 at a width of 256, less for wider models; bert, or with `start`: 0.0001",
+    )
+    warmup: float | None = told(None, "Share of the steps, or steps from 1 on.", unset="by the recipe: 0.1; bert: 0.01")
     weight_decay: float = told(0.01)
     clip: float = told(1.0, "Largest norm of the gradient; 0 for none.")
-    dropout: float | None = told(None, "Of states and attention.", unset="0.1, or the folder's own")
+    dropout: float | None = told(
+        None, "Of states and attention.", unset="by the recipe: 0; bert: 0.1; from a folder: its own"
+    )
     seed: int = told(0)
     eval_every: int = told(500, "In steps; 0 for the end only.")
     checkpoint_every: int = told(500, "In steps; 0 for the end only.")

@@ -1,0 +1,53 @@
+"""What a pretraining run does where it is told nothing: the recipes, each a value for what was left open.
+
+`small` is what `benchmarks/pretrain_recipe.py` found for a BERT-mini that trains for minutes or hours on a CPU: steps
+of 2,000 tokens, so that there are many of them; a rate that only an informed start bears; many tokens hidden, each a
+lesson; and no dropout, since hardly a text is seen twice. `bert` is that of the paper (Devlin et al., 2019, A.2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from typing import Any, TypeVar
+
+from heedful.data.corpus.corpus import Corpus
+from heedful.models.encoder import EncoderConfig
+from heedful.runs.pretraining.settings import PretrainingSettings
+from heedful.tasks.objectives import settings_of_some
+from heedful.tasks.pretraining_objective import PretrainingObjective
+
+T = TypeVar("T")
+
+SMALL: Mapping[str, Any] = {
+    "init": "informed", "phases": "128:100%", "batch_size": 16, "mask_rate": 0.3, "warmup": 0.1, "dropout": 0.0,
+}  # fmt: skip
+BERT: Mapping[str, Any] = {
+    "init": "random", "phases": "128:90%,512:10%", "batch_size": 256, "mask_rate": 0.15, "warmup": 0.01,
+    "dropout": 0.1, "learning_rate": 1e-4,
+}  # fmt: skip
+# A trained model is not to be torn from what it knows: a low rate, and dropout as its folder has it.
+CONTINUED: Mapping[str, Any] = {
+    "init": "random", "phases": "128:100%", "batch_size": 16, "mask_rate": 0.15, "warmup": 0.1, "learning_rate": 1e-4,
+}  # fmt: skip
+RATE, WIDTH = 1e-3, 256  # the rate of `small`, and where it was found
+
+
+def completed(settings: PretrainingSettings, objective: PretrainingObjective, corpus: Corpus) -> PretrainingSettings:
+    """The settings with what was left open filled in: first what suits the objective, then the recipe."""
+    values = BERT if settings.recipe == "bert" else SMALL if settings.start is None else CONTINUED
+    idle = settings_of_some() - set(objective.settings) | objective.unused
+    wanted = {**{name: value for name, value in values.items() if name not in idle}, **objective.defaults(corpus)}
+    unset = {field.name for field in fields(settings) if getattr(settings, field.name) in (None, field.default)}
+    return replace(settings, **{name: value for name, value in wanted.items() if name in unset})
+
+
+def rate_for(config: EncoderConfig) -> float:
+    """The rate of `small`: what Adam moves is to matter alike at any width, so it falls as the width grows."""
+    return RATE * min(1.0, WIDTH / config.width)
+
+
+def said(value: T | None) -> T:
+    """A setting that has been filled in."""
+    assert value is not None
+    return value
