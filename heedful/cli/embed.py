@@ -17,6 +17,9 @@ from heedful.cli.shared_options import (
 from heedful.errors import HeedfulError, counted
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from heedful.data.ray_engine import RayEngine
     from heedful.inference.embed_file import EmbedProgress
 
 
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
 @force_int8_option
 @overwrite_option
 @click.option("--device", help="cpu, cuda, cuda:1 …  [default: a GPU if there is one]")
+@click.option("--ray", metavar="ADDRESS", help="Compute on the machines of this Ray cluster, HOST:PORT.")
 @click.option("-v", "--verbose", is_flag=True, help="Also tell what is unusual about the model folder.")
 def command(
     model: str,
@@ -60,6 +64,7 @@ def command(
     force: bool,
     overwrite: bool,
     device: str | None,
+    ray: str | None,
     verbose: bool,
 ) -> None:
     """A vector for each line of INPUT, a text file or - for standard input, or for each row of a .csv, .tsv or .jsonl
@@ -78,8 +83,11 @@ def command(
       heedful embed MODEL lines.txt -o words.safetensors --unit word
       heedful embed MODEL lines.txt -o vectors.npy --precision int8
       heedful embed MODEL lines.txt -o tokens.jsonl --layers -1,-2
+      heedful embed MODEL lines.txt -o vectors.npy --ray 10.0.0.1:6379
       zcat lines.gz | heedful embed MODEL - -o vectors.npy --normalize
     """
+    from contextlib import ExitStack
+
     from heedful.cli.precision import own_texts, tell_int8
     from heedful.cli.progress import progress_bar
     from heedful.data.text_files import count_texts, read_texts
@@ -87,6 +95,9 @@ def command(
     from heedful.inference.load import load_embedder
 
     kind = kind or _kind_of(output)
+    stack = ExitStack()
+    engine = stack.enter_context(_engine(ray, device, precision))
+    device, precision = (device, precision) if engine is None else ("cpu", "float32")
     embedder = load_embedder(model, device, force, precision, own_texts(input, column))
     tell_int8(embedder.int8)
     for note in embedder.folder.notes if verbose else ():
@@ -94,24 +105,44 @@ def command(
     wanted = embedder.features(
         layer_list(layers), combine, pooling, unit or ("token" if kind == "jsonl" else "sentence"), normalize, prompt
     )
-    try:
-        with progress_bar("embedding", count_texts(input), "texts") as advance:
-            result = embed_file(
-                embedder,
-                read_texts(input, column),
-                output,
-                wanted,
-                kind=kind,
-                max_length=max_length,
-                truncate=truncate,
-                restart=restart,
-                overwrite=overwrite,
-                on_progress=lambda p: advance(p.texts, p.texts - p.resumed),
-            )
-    except KeyboardInterrupt:
-        click.echo("stopped; the same command goes on where it was, but for the last two seconds", err=True)
-        raise SystemExit(130) from None
+    with _ToldWhenStopped(), stack, progress_bar("embedding", count_texts(input), "texts") as advance:
+        result = embed_file(
+            embedder,
+            read_texts(input, column),
+            output,
+            wanted,
+            kind=kind,
+            max_length=max_length,
+            truncate=truncate,
+            restart=restart,
+            overwrite=overwrite,
+            on_progress=lambda p: advance(p.texts, p.texts - p.resumed),
+            engine=engine,
+        )
     _tell(result, output, embedder.limit(max_length))
+
+
+class _ToldWhenStopped:
+    """After Ctrl-C within this block, it is said what is left."""
+
+    def __enter__(self) -> None:
+        return
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        if kind is KeyboardInterrupt:
+            click.echo("stopped; the same command goes on where it was, but for the last two seconds", err=True)
+            raise SystemExit(130) from None
+
+
+def _engine(ray: str | None, device: str | None, precision: str) -> AbstractContextManager[RayEngine | None]:
+    """The cluster that computes, if one is named."""
+    from contextlib import nullcontext
+
+    from heedful.data.ray_engine import ray_engine
+
+    if ray and (device not in (None, "cpu") or precision == "int8"):
+        raise click.UsageError("--ray computes in float32 on the cluster's processors: leave --device and int8 out")
+    return ray_engine(ray) if ray else nullcontext()
 
 
 def _tell(result: EmbedProgress, output: str, limit: int) -> None:

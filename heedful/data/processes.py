@@ -1,4 +1,7 @@
-"""Work shared out to processes: results in order, few tasks under way at a time, nothing left behind."""
+"""Work shared out to workers: results in order, few tasks under way at a time, nothing left behind.
+
+The workers are processes of this machine, or whatever an `Engine` has.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from heedful.errors import HeedfulError
 
@@ -21,15 +24,31 @@ Out = TypeVar("Out")
 _tool: Any = None
 
 
+class Engine(Protocol):
+    """Something that has workers."""
+
+    def mapped(
+        self, make_tool: Callable[..., Callable[[In], Out]], arguments: tuple[Any, ...], tasks: Iterable[In]
+    ) -> Iterator[Out]:
+        """The results of `make_tool(*arguments)` on every task, in order; each worker makes its own tool once."""
+        ...
+
+
+Workers = int | Engine
+
+
 def mapped(
-    make_tool: Callable[..., Callable[[In], Out]], arguments: tuple[Any, ...], tasks: Iterable[In], workers: int
+    make_tool: Callable[..., Callable[[In], Out]], arguments: tuple[Any, ...], tasks: Iterable[In], workers: Workers
 ) -> Iterator[Out]:
     """The results of `make_tool(*arguments)` on every task, in order; each worker makes its own tool once.
 
     One worker is this process itself. More are new processes, so `make_tool` must be importable and a script that
     calls this needs the usual `if __name__ == "__main__"`.
     """
-    with _one_thread_each():
+    if not isinstance(workers, int):
+        yield from workers.mapped(make_tool, arguments, tasks)
+        return
+    with one_thread_each():
         if workers == 1:
             yield from map(make_tool(*arguments), tasks)
             return
@@ -74,7 +93,7 @@ def _work(task: Any) -> Any:
 
 
 @contextmanager
-def _one_thread_each() -> Iterator[None]:
+def one_thread_each() -> Iterator[None]:
     """Keep the `tokenizers` library, here and in processes to come, from starting a thread for every core."""
     before = os.environ.get("TOKENIZERS_PARALLELISM")
     os.environ["TOKENIZERS_PARALLELISM"] = "false"

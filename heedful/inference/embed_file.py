@@ -11,7 +11,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from heedful.data.processes import Engine
 from heedful.errors import HeedfulError
+from heedful.inference.embed_tasks import chunks_by
 from heedful.inference.embedder import Chunk, Embedder
 from heedful.inference.features import Features
 from heedful.inference.heap import give_back_freed_memory
@@ -59,9 +61,11 @@ def embed_file(
     restart: bool = False,
     overwrite: bool = False,
     on_progress: Callable[[EmbedProgress], None] = lambda progress: None,
+    engine: Engine | None = None,
 ) -> EmbedProgress:
     """Write the vectors of `texts` to `path` as npy, safetensors or jsonl; `truncate="error"` refuses long texts.
 
+    An `engine` has workers that compute the vectors, the same ones as without it.
     A finished file of the same texts and settings stays as it is; any other is refused unless `overwrite` is given.
     """
     _check(kind, wanted, truncate)
@@ -83,7 +87,7 @@ def embed_file(
     with target as file:
         committed = time.monotonic()
         # A resumed output is the same to the last bit, so its last few texts go the way they would have gone.
-        for chunk in model.chunks(source, wanted, max_length, shortcut=False):
+        for chunk in _chunks(model, source, wanted, max_length, engine):
             if truncate == "error":
                 _refuse_truncation(chunk, progress.texts, model.limit(max_length))
             lines = extract_features_lines(chunk, progress.texts, model, wanted) if kind == "jsonl" else None
@@ -100,6 +104,14 @@ def embed_file(
             raise HeedfulError("there are no texts in the input", remedy="give at least one line")
         file.finish(progress.texts, digest.hexdigest(), progress.truncated)
     return progress
+
+
+def _chunks(
+    model: Embedder, source: Iterator[str], wanted: Features, max_length: int | None, engine: Engine | None
+) -> Iterator[Chunk]:
+    if engine is None:
+        return model.chunks(source, wanted, max_length, shortcut=False)
+    return chunks_by(engine, model, source, wanted, max_length)
 
 
 def extract_features_lines(chunk: Chunk, first: int, model: Embedder, wanted: Features) -> Iterator[str]:

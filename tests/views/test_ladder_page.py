@@ -23,7 +23,14 @@ def row(model: str, **told: Any) -> dict[str, Any]:
     training = {"steps": 20, "seconds": 30.0, "start_seconds": 10.0, "tokens_per_second": 4000.0, "peak_memory": 3e8}
     tried = {"frozen": {"score": "f1", "mean": 0.5, "spread": 0.01}, "tuned": {"reason": "too <small>"}}
     more = {"speed": {"words_per_second": 9000.0}, "pairs": {"ws": {"spearman": -0.25}}, "tasks": {"names": tried}}
-    return {"model": model, "training": training, "perplexity": {"word_perplexity": 321.5}, **usual, **more, **told}
+    return {
+        "model": model,
+        "training": training,
+        "perplexity": {"word_perplexity": 321.5, "unknown": 7},
+        **usual,
+        **more,
+        **told,
+    }
 
 
 FAILED = {"reason": "there was no room", "training": {"reason": "there was no room"}}
@@ -47,6 +54,7 @@ def test_quantities_and_reasons() -> None:
     assert found["names frozen, f1"].told(ROWS[0]) == "0.500 ±0.010"
     assert found["perplexity a word"].value(ROWS[0]) == Value(321.5) and found["perplexity a word"].told(ROWS[1]) == "–"
     assert found["peak memory"].told(ROWS[0]) == "300 MB" and found["parameters"].told(ROWS[0]) == "5M"
+    assert found["unknown tokens of it"].told(ROWS[0]) == "7"  # beside the perplexity, which they make too good
     told = reasons(ROWS, list(found.values()))
     assert ("xlnet", "all", "there was no room") in told and ("gpt", "names tuned", "too <small>") in told
     assert len([1 for model, *_ in told if model == "xlnet"]) == 1

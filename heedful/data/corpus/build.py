@@ -31,7 +31,7 @@ from heedful.data.corpus.corpus import (
 )
 from heedful.data.corpus.reading import UNIT_BYTES, Cutter, Unit, documents_of
 from heedful.data.corpus.tokens import TokenSettings, UnitTokeniser
-from heedful.data.processes import mapped
+from heedful.data.processes import Workers, mapped
 from heedful.data.shards import Shard, file_digest, open_shard, write_shard
 from heedful.data.text_files import FIELD
 from heedful.errors import HeedfulError
@@ -71,7 +71,7 @@ def build_corpus(
     tokenizer: Tokenizer,
     settings: TokenSettings = TokenSettings(),  # noqa: B008
     reading: ReadingSettings = ReadingSettings(),  # noqa: B008
-    workers: int = 1,
+    workers: Workers = 1,
     on_progress: Callable[[BuildProgress], None] = lambda _: None,
     overwrite: bool = False,
 ) -> Corpus:
@@ -89,7 +89,7 @@ def build_corpus(
     kept = 0
     for entry, is_kept in mapped(
         ShardBuilder,
-        (folder, settings, _fingerprint(tokenizer, settings), finished),
+        (folder.absolute(), settings, _fingerprint(tokenizer, settings), finished),
         _units(cutter, files, settings, reading),
         workers,
     ):

@@ -18,7 +18,7 @@ import numpy as np
 
 from heedful.data.corpus.corpus import Corpus
 from heedful.data.corpus.examples import ExampleMaker, Examples, Recipe, join_examples, split_examples
-from heedful.data.processes import mapped
+from heedful.data.processes import Workers, mapped
 from heedful.data.shards import Array, Shard, open_shard, write_shard
 from heedful.errors import HeedfulError
 
@@ -105,10 +105,10 @@ class WrittenExamples:
         )
 
 
-def write_examples(corpus: Path, recipe: Recipe, duplicates: int, workers: int = 1) -> Iterator[int]:
+def write_examples(corpus: Path, recipe: Recipe, duplicates: int, workers: Workers = 1) -> Iterator[int]:
     """Write all examples, or those that are missing; gives the number of examples in each shard as it is done."""
     shards = ExampleWriter(corpus, recipe, duplicates).shards
-    return mapped(ExampleWriter, (corpus, recipe, duplicates), range(shards), workers)
+    return mapped(ExampleWriter, (corpus.absolute(), recipe, duplicates), range(shards), workers)
 
 
 def examples_folder(corpus: Path, recipe: Recipe, duplicates: int) -> Path:

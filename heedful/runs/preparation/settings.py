@@ -6,6 +6,7 @@ import os
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal
 
+from heedful.errors import HeedfulError
 from heedful.runs.settings import Place, check_bounds, told
 
 _TEXT = "The column of a table, or the field of JSON lines."
@@ -42,6 +43,11 @@ class CorpusSettings:
     _: KW_ONLY
     tokenizer: Place = told(help="Folder, tokenizer.json or vocab.txt.", metavar="DIR")
     workers: int = told(1, "Processes.", least=1)
+    ray: str | None = told(
+        None,
+        "Work on the machines of this Ray cluster, HOST:PORT; all find the files by the same paths.",
+        metavar="ADDRESS",
+    )
     text: str | None = told(None, _TEXT, unset="found by the header; text", flags=("--text", "--field"), metavar="NAME")
     encoding: str | None = told(None, _ENCODING, unset="utf-8")
     lines: Literal["paragraphs", "sentences", "running"] = told(
@@ -65,6 +71,8 @@ class CorpusSettings:
         for name in ("files", "held_out_file"):
             object.__setattr__(self, name, files_of(getattr(self, name)))
         check_bounds(self)
+        if self.ray and self.workers > 1:
+            raise HeedfulError("`workers` has no effect with `ray`", remedy="leave it out: each core is one")
 
 
 def files_of(given: Any) -> tuple[str, ...]:
