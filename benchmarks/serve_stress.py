@@ -1,14 +1,15 @@
-"""What a running server bears: too much load, slow connections, clients that go away, SIGTERM, and a long time.
+"""What a server bears: too much load, slow connections, clients that go away, SIGTERM, and a long time.
 
-    heedful serve MODEL
-    python benchmarks/serve_stress.py overload http://127.0.0.1:8000 --seconds 600
-    python benchmarks/serve_stress.py slow     http://127.0.0.1:8000 --connections 1000 --seconds 300
-    python benchmarks/serve_stress.py aborted  http://127.0.0.1:8000 --connections 10000
-    python benchmarks/serve_stress.py soak     http://127.0.0.1:8000 --seconds 3600
+    python benchmarks/serve_stress.py overload MODEL --seconds 600
+    python benchmarks/serve_stress.py slow     MODEL --connections 1000 --seconds 300
+    python benchmarks/serve_stress.py aborted  MODEL --connections 10000
+    python benchmarks/serve_stress.py soak     MODEL --seconds 3600
     python benchmarks/serve_stress.py sigterm  MODEL --rounds 100
 
-Every vector is compared with that of its text. `overload` finds out what the server bears by a closed loop, loads it
-with 80 % of that, and then with twice as much. `soak` runs at 70 % and compares its first minute with its last.
+Each starts a server of its own and watches its memory and descriptors. Every vector is compared with that of its text.
+`overload` finds out by a closed loop what the server bears, loads it with 80 % of that, and then with twice as much.
+`soak` runs at 70 % and compares its first part with its last. Requests have eight texts, so that the client, which
+shares the machine, is no bottleneck.
 """
 
 from __future__ import annotations
@@ -18,96 +19,146 @@ import asyncio
 import json
 import signal
 import socket
-import subprocess
-import sys
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
+from contextlib import closing
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
+
+from results_file import RESULTS, Table, write_results
+from served import Watched, serving
+from slow_clients import dribble
 
 from heedful.client import Client
 from heedful.errors import HeedfulError
 from heedful.serving.load_test import Load, run_load
 
 Report = dict[str, Any]
+INPUTS = 8
+CLIENTS = 16
+# After a load, for so long at most: until the last connections are gone.
+SETTLING = 15.0
 
 
-def run(url: str, model: str | None, **how: Any) -> Report:
+def run(server: Watched, model: str, **how: Any) -> Report:
     """One load."""
-    return asyncio.run(run_load(Load(url, model, **how)))
+    return asyncio.run(run_load(Load(server.url, model, inputs=INPUTS, **how)))
 
 
-def overload(url: str, model: str | None, seconds: float, clients: int = 64) -> Report:
-    """What it bears, 80 % of that, and twice as much."""
-    short = max(1.0, min(20.0, seconds / 4))
-    bears = run(url, model, clients=clients, seconds=short)["requests_a_second"]
-    calm = run(url, model, rate=0.8 * bears, seconds=short)
-    hard = run(url, model, rate=2.0 * bears, seconds=seconds)
+def held(server: Watched, before: tuple[int, float]) -> Report:
+    """How descriptors and memory have grown since `before`, once all is quiet again."""
+    until = time.monotonic() + SETTLING
+    while server.descriptors > before[0] and time.monotonic() < until:
+        time.sleep(0.1)
     return {
-        "bears_per_second": bears,
-        "at_80_percent": calm,
-        "at_200_percent": hard,
-        "p99_ratio": hard["p99_ms"] / calm["p99_ms"],
-        "wrong_answers": calm["wrong_answers"] + hard["wrong_answers"],
+        "descriptors_more": server.descriptors - before[0],
+        "memory_growth_percent": round(100 * (server.mebibytes / before[1] - 1), 2),
     }
 
 
-def soak(url: str, model: str | None, seconds: float, clients: int = 64) -> Report:
+def overload(server: Watched, model: str, seconds: float) -> Report:
+    """What it bears, 80 % of that, and twice as much."""
+    short = max(1.0, min(60.0, seconds / 4))
+    bears = run(server, model, clients=CLIENTS, seconds=short)["requests_a_second"]
+    calm = run(server, model, rate=0.8 * bears, seconds=short)
+    run(server, model, rate=2.0 * bears, seconds=short / 2)  # its batches are larger, and memory is taken for them once
+    before = server.descriptors, server.mebibytes
+    hard = run(server, model, rate=2.0 * bears, seconds=seconds)
+    return {
+        "requests_a_second_it_bears": bears,
+        "accepted_p99_ms_at_80_percent": calm["p99_ms"],
+        "accepted_p99_ms_at_200_percent": hard["p99_ms"],
+        "p99_ratio": hard["p99_ms"] / calm["p99_ms"],
+        "answered": hard["answered"],
+        "refused": hard["errors"],
+        "refused_p99_ms": hard.get("refused_p99_ms", 0.0),
+        "wrong_answers": calm["wrong_answers"] + hard["wrong_answers"],
+        **held(server, before),
+    }
+
+
+def soak(server: Watched, model: str, seconds: float) -> Report:
     """70 % for a long time: the first part beside the last."""
-    part = max(1.0, min(60.0, seconds / 4))
-    rate = 0.7 * run(url, model, clients=clients, seconds=min(20.0, part))["requests_a_second"]
-    first = run(url, model, rate=rate, seconds=part)
-    between = run(url, model, rate=rate, seconds=max(0.1, seconds - 2 * part))
-    last = run(url, model, rate=rate, seconds=part)
-    wrong = sum(one["wrong_answers"] for one in (first, between, last))
-    return {"first": first, "last": last, "p50_drift": last["p50_ms"] / first["p50_ms"] - 1, "wrong_answers": wrong}
+    part = max(1.0, min(300.0, seconds / 4))
+    rate = 0.7 * run(server, model, clients=CLIENTS, seconds=min(20.0, part))["requests_a_second"]
+    first = run(server, model, rate=rate, seconds=part)
+    before = server.descriptors, server.mebibytes
+    between = run(server, model, rate=rate, seconds=max(0.1, seconds - 2 * part))
+    last = run(server, model, rate=rate, seconds=part)
+    return {
+        "requests_a_second": rate,
+        "answered": sum(one["answered"] for one in (first, between, last)),
+        "p50_ms_first": first["p50_ms"],
+        "p50_drift_percent": 100 * (last["p50_ms"] / first["p50_ms"] - 1),
+        "p99_ratio": last["p99_ms"] / first["p99_ms"],
+        "errors": dict(sum((Counter(one["errors"]) for one in (first, between, last)), Counter[str]())),
+        "wrong_answers": sum(one["wrong_answers"] for one in (first, between, last)),
+        **held(server, before),
+    }
 
 
-def slow(url: str, model: str | None, seconds: float, connections: int) -> Report:
-    """Connections that send a byte now and then, beside a load; how long the slow ones were kept."""
-    before = run(url, model, clients=4, seconds=min(10.0, seconds))
-    kept: list[float] = []
-    until = time.monotonic() + seconds
-    threads = [threading.Thread(target=_dribble, args=(url, n, until, kept), daemon=True) for n in range(connections)]
-    for thread in threads:
-        thread.start()
-    during = run(url, model, clients=4, seconds=seconds)
-    for thread in threads:
-        thread.join(60)
-    longest = max(kept, default=0.0)
-    return {"before": before, "during": during, "closed": len(kept), "longest_kept_seconds": longest}
+def slow(server: Watched, model: str, seconds: float, connections: int) -> Report:
+    """Connections whose head, body or reading never ends, beside four clients in a hurry."""
+    calm = run(server, model, clients=4, seconds=max(1.0, seconds / 10))
+    before = server.descriptors, server.mebibytes
+    with dribble(server.url, model, connections, seconds) as finished:
+        during = run(server, model, clients=4, seconds=seconds)
+        kept, grown = finished(), held(server, before)
+    return {
+        "p99_ms_before": calm["p99_ms"],
+        "p99_ms_during": during["p99_ms"],
+        "p99_ratio": during["p99_ms"] / calm["p99_ms"],
+        "wrong_answers": during["wrong_answers"],
+        "errors": during["errors"],
+        **{f"longest_{kind}_seconds": round(max(times), 2) for kind, times in kept.items() if times},
+        "closed": sum(map(len, kept.values())),
+        **grown,
+    }
 
 
-def _dribble(url: str, number: int, until: float, kept: list[float]) -> None:
-    """By turns: a head, and a body, that never end."""
-    head = b"POST /v1/models/none/embed HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
-    text = head + (b"x-filler: " + b"y" * 9999 if number % 2 else b"content-length: 9999\r\n\r\n" + b" " * 9000)
-    while time.monotonic() < until:
-        start = time.monotonic()
-        try:
-            with _connected(url) as connection:
-                connection.sendall(text[: len(head)])
-                for byte in text[len(head) :]:
-                    connection.sendall(bytes([byte]))
-                    time.sleep(0.2)
-                    if time.monotonic() > until + 20:
-                        return
-        except OSError:
-            kept.append(time.monotonic() - start)
+def aborted(server: Watched, model: str, connections: int) -> Report:
+    """Requests whose client goes away before the answer, while others keep the queue filled."""
+    body = json.dumps({"inputs": ["the river and the bank"] * INPUTS}).encode()
+    head = f"POST /v1/models/{model}/embed HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
+    request = head.encode() + f"content-length: {len(body)}\r\n\r\n".encode() + body
+    done, answered = threading.Event(), Counter[str]()
+    with Client(server.url, model) as client:
+        client.embed(["warm"])
+        before = server.descriptors, server.mebibytes
+        at_start = server.metric("heedful_cancelled_total"), server.metric("heedful_inputs_total")
+        busy = [threading.Thread(target=_keep_busy, args=(server, model, done, answered)) for _ in range(CLIENTS)]
+        for thread in busy:
+            thread.start()
+        for _ in range(connections):
+            with _connected(server.url) as connection:
+                connection.sendall(request)
+        done.set()
+        for thread in busy:
+            thread.join()
+        shape = list(client.embed(["and now?"]).shape)
+        cancelled = server.metric("heedful_cancelled_total") - at_start[0]
+        inputs = server.metric("heedful_inputs_total") - at_start[1] - 1 - INPUTS * answered["answered"]
+        return {
+            "aborted": connections,
+            "taken_out_of_the_queue_or_dropped": int(cancelled),
+            "answered_to_nobody": round(inputs / INPUTS),
+            "others_answered": answered["answered"],
+            "next_answer": shape,
+            **held(server, before),
+        }
 
 
-def aborted(url: str, model: str | None, connections: int) -> Report:
-    """Requests whose client goes away before the answer; the server answers the next one."""
-    name = model or Client(url).info()["models"][0]["name"]
-    body = json.dumps({"inputs": ["the river and the bank"] * 4}).encode()
-    head = f"POST /v1/models/{name}/embed HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
-    for _ in range(connections):
-        with _connected(url) as connection:
-            connection.sendall(head.encode() + f"content-length: {len(body)}\r\n\r\n".encode() + body)
-    with Client(url, name) as client:
-        return {"aborted": connections, "next_answer": list(client.embed(["and now?"]).shape)}
+def _keep_busy(server: Watched, model: str, done: threading.Event, answered: Counter[str]) -> None:
+    with Client(server.url, model) as client:
+        while True:
+            client.embed([f"a text to compute, number {number}" for number in range(INPUTS)])
+            answered["answered"] += 1
+            if done.is_set():
+                return
 
 
 def _connected(url: str) -> socket.socket:
@@ -115,60 +166,94 @@ def _connected(url: str) -> socket.socket:
     return socket.create_connection((parts.hostname or "127.0.0.1", parts.port or 80), timeout=30)
 
 
-def sigterm(model: str, rounds: int, clients: int = 8) -> Report:
-    """Start, load, SIGTERM, again and again: every request that was accepted is answered, or told 503."""
-    outcomes: Counter[str] = Counter()
-    codes: Counter[int] = Counter()
+def sigterm(folder: str, rounds: int, clients: int = 8) -> Report:
+    """Start, load, SIGTERM, again and again: every request that was sent is answered, or told 503."""
+    outcomes, codes, unready = Counter[str](), Counter[int](), list[float]()
     for _ in range(rounds):
-        command = [sys.executable, "-m", "heedful", "serve", "--name", f"m={model}", "--port", "0"]
-        process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-        assert process.stderr is not None
-        url = next(line.split()[-1] for line in process.stderr if line.startswith("ready on "))
-        threads = [threading.Thread(target=_until_refused, args=(url, outcomes)) for _ in range(clients)]
-        for thread in threads:
-            thread.start()
-        time.sleep(0.5)
-        process.send_signal(signal.SIGTERM)
-        for thread in threads:
-            thread.join(60)
-        process.stderr.read()
-        codes[process.wait(60)] += 1
-    return {"rounds": rounds, "outcomes": dict(outcomes), "exit_codes": dict(codes)}
+        with serving(folder) as (server, process):
+            connected = threading.Barrier(clients + 1)
+            asking = [
+                threading.Thread(target=_until_refused, args=(server, connected, outcomes)) for _ in range(clients)
+            ]
+            for thread in asking:
+                thread.start()
+            connected.wait(60)
+            time.sleep(0.5)
+            with closing(HTTPConnection(urlsplit(server.url).netloc, timeout=30)) as watch:
+                assert _status(watch) == 200
+                process.send_signal(signal.SIGTERM)
+                start = time.monotonic()
+                while _status(watch) == 200:
+                    continue
+                unready.append(time.monotonic() - start)
+            for thread in asking:
+                thread.join(60)
+            assert process.stderr is not None
+            process.stderr.read()
+            codes[process.wait(60)] += 1
+    lost = sum(count for outcome, count in outcomes.items() if outcome not in ("answered", "told 503"))
+    return {
+        "rounds": rounds,
+        "outcomes": dict(outcomes),
+        "lost": lost,
+        "exit_codes": {str(code): count for code, count in codes.items()},
+        "longest_until_503_ms": round(1000 * max(unready), 1),
+    }
 
 
-def _until_refused(url: str, outcomes: Counter[str]) -> None:
-    with Client(url, "m", retry=False, timeout=30) as client:
+def _status(watch: HTTPConnection) -> int:
+    watch.request("GET", "/ready")
+    answer = watch.getresponse()
+    answer.read()
+    return answer.status
+
+
+def _until_refused(server: Watched, connected: threading.Barrier, outcomes: Counter[str]) -> None:
+    with Client(server.url, "m", retry=False, timeout=30) as client:
+        client.tokenize(["a"])
+        connected.wait(60)
         while True:
             try:
                 client.embed(["the river and the bank"])
                 outcomes["answered"] += 1
             except HeedfulError as error:
                 status = getattr(error, "status", None)
-                outcomes["told 503" if status == 503 else error.what.partition(":")[0]] += 1
+                outcomes["told 503" if status == 503 else error.what] += 1
                 return
 
 
 def main() -> None:
-    """Run one of them and print what it found."""
+    """Run one of them, show what it found and write it down."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("kind", choices=["overload", "slow", "aborted", "soak", "sigterm"])
-    parser.add_argument("target", help="a server's address; for sigterm a model folder")
-    parser.add_argument("--model")
+    parser.add_argument("model", help="a model folder with vectors")
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--connections", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=100)
     parser.add_argument("-o", "--output", type=Path)
     options = parser.parse_args()
-    found = {
-        "overload": lambda: overload(options.target, options.model, options.seconds),
-        "soak": lambda: soak(options.target, options.model, options.seconds),
-        "slow": lambda: slow(options.target, options.model, options.seconds, options.connections),
-        "aborted": lambda: aborted(options.target, options.model, options.connections),
-        "sigterm": lambda: sigterm(options.target, options.rounds),
-    }[options.kind]()
-    print(json.dumps(found, indent=2))
-    if options.output:
-        options.output.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+    kinds: dict[str, Callable[[Watched], Report]] = {
+        "overload": lambda server: overload(server, "m", options.seconds),
+        "soak": lambda server: soak(server, "m", options.seconds),
+        "slow": lambda server: slow(server, "m", options.seconds, options.connections),
+        "aborted": lambda server: aborted(server, "m", options.connections),
+    }
+    if options.kind == "sigterm":
+        found = sigterm(options.model, options.rounds)
+    else:
+        with serving(options.model) as (server, _):
+            found = kinds[options.kind](server)
+    rows = [[name.replace("_", " "), _shown(value)] for name, value in found.items()]
+    output = options.output or RESULTS / f"serve_{options.kind}.json"
+    about = {one.__name__: one.__doc__ for one in (overload, soak, slow, aborted, sigterm)}[options.kind]
+    title = f"The server under stress: {options.kind}"
+    write_results(output, title, str(about), [Table(("what", "found"), rows)])
+
+
+def _shown(value: Any) -> Any:
+    if isinstance(value, dict):
+        return ", ".join(f"{name}: {count}" for name, count in value.items()) or "none"
+    return round(value, 2) if isinstance(value, float) else value
 
 
 if __name__ == "__main__":

@@ -94,7 +94,7 @@ class _Verbs:
         return self._answer(self._asked("embed", texts, lambda found: _vectors(found, unit), unit=unit, **options))
 
     def similarity(self, texts: Sequence[str], **options: Any) -> Any:
-        """The cosines of all pairs of texts, (texts, texts); all of them in one request. Options: layers, pooling."""
+        """The cosines of all pairs of texts, (texts, texts), in one request. Options: layers, pooling, prompt."""
         return self._answer(self._asked("similarity", texts, _array, at_once=max(1, len(texts)), **options))
 
     def search(self, queries: Sequence[str], top: int = 10) -> Any:
@@ -151,7 +151,9 @@ class _Verbs:
         import httpx2
 
         limits = httpx2.Limits(max_connections=None, max_keepalive_connections=KEPT)
-        return httpx2.AsyncClient(base_url=self.url, headers=self.headers, limits=limits)
+        # Reading the certificates of all authorities takes longer than most answers, and http has no use for them.
+        checked = not self.url.startswith("http://")
+        return httpx2.AsyncClient(base_url=self.url, headers=self.headers, limits=limits, verify=checked)
 
     async def _info(self) -> dict[str, Any]:
         found: dict[str, Any] = await self._send("GET", "/info", _Call("info", {}, time.monotonic() + self.timeout))

@@ -19,7 +19,8 @@ def command(model: str, texts: tuple[str, ...], output: str, force: bool, overwr
 
     Two texts are read together, as a pair. Below them: the nearest neighbours of each token from layer to layer, with
     the texts read apart, so that one can see the bank of a river leave the bank of money; and how alike the model's
-    positions are. Of a translation model, what each piece of the translation looks at in TEXT.
+    positions are. Of a translation model: what the pieces of TEXT look at, and what those of its translation, which may
+    be given as a second TEXT, look at in what was written before and in TEXT.
 
     \b
     Examples:
@@ -52,23 +53,22 @@ def _encoder(loaded: object, texts: tuple[str, ...], output: str, name: str) -> 
 
 
 def _translation(loaded: object, texts: tuple[str, ...], output: str, name: str) -> None:
-    import numpy as np
-
     from heedful.inference.translator import Translator
     from heedful.models.transformer import Transformer
     from heedful.views.attention_page import AttentionPicture, write_attention_page
 
     assert isinstance(loaded, Translator)
-    said = list(texts[1:2]) or loaded.translate(texts[:1])
-    layers, heads = [-1], list[int | None]([None])
-    if isinstance(loaded.folder.model, Transformer):
-        config = loaded.folder.model.config
-        layers, heads = list(range(1, config.decoder_layers + 1)), list(range(config.heads))
-    found = [[loaded.alignments(texts[:1], said, layer, head)[0] for head in heads] for layer in layers]
-    weights = np.stack([np.stack([one.weights for one in row]) for row in found])
-    first = found[0][0]
-    picture = AttentionPicture("The translation looks at its source", first.target, first.source, weights)
-    write_attention_page(output, _shown(name), [picture])
+    said, pictures = list(texts[1:2]) or loaded.translate(texts[:1]), list[AttentionPicture]()
+    own, past, cross = "The source looks at itself", "The translation looks back", "The translation looks at its source"
+    if isinstance(loaded.folder.model, Transformer) and loaded.folder.model.config.encoder is None:
+        (maps,) = loaded.attention(texts[:1], said)
+        pictures += [AttentionPicture(own, maps.source, maps.source, maps.encoder)]
+        pictures += [AttentionPicture(past, maps.written, maps.given, maps.decoder)]
+        pictures += [AttentionPicture(cross, maps.written, maps.source, maps.cross)]
+    else:
+        (one,) = loaded.alignments(texts[:1], said)
+        pictures += [AttentionPicture(cross, one.target, one.source, one.weights[None, None])]
+    write_attention_page(output, _shown(name), pictures)
 
 
 def _shown(name: str) -> str:

@@ -13,6 +13,7 @@ from heedful.cli.shared_options import force_option
 @click.option("--pairs", type=click.Path(dir_okay=False), help="Judged pairs, a line each: two texts and a number.")
 @click.option("--layers", default="-1", show_default=True, help="Layers, by commas; several are concatenated.")
 @click.option("--pooling", help="cls, mean, max, mean-max or last.  [default: the folder's own, else mean]")
+@click.option("--prompt", metavar="NAME", help="Put this prompt of the folder before each text, such as query.")
 @force_option
 @click.option("--device", help="cpu, cuda, cuda:1 …  [default: a GPU if there is one]")
 @click.option("--json", "as_json", is_flag=True, help="Print the matrix as JSON.")
@@ -22,6 +23,7 @@ def command(
     pairs: str | None,
     layers: str,
     pooling: str | None,
+    prompt: str | None,
     force: bool,
     device: str | None,
     as_json: bool,
@@ -44,12 +46,12 @@ def command(
     from heedful.inference.load import load_embedder
 
     if pairs is not None and not texts:
-        return _judged(model, pairs, layer_list(layers), pooling, force, device, as_json)
+        return _judged(model, pairs, layer_list(layers), pooling, prompt, force, device, as_json)
     if len(texts) < 2 or pairs is not None:
         raise click.UsageError("give two texts or more, or --pairs FILE")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", TruncationWarning)
-        matrix = load_embedder(model, device, force).similarity(texts, layers=layer_list(layers), pooling=pooling)
+        matrix = load_embedder(model, device, force).similarity(texts, layer_list(layers), pooling, prompt)
     for warning in caught:
         click.echo(f"warning: {warning.message}", err=True)
     if as_json:
@@ -69,7 +71,14 @@ def command(
 
 
 def _judged(
-    model: str, pairs: str, layers: list[int], pooling: str | None, force: bool, device: str | None, as_json: bool
+    model: str,
+    pairs: str,
+    layers: list[int],
+    pooling: str | None,
+    prompt: str | None,
+    force: bool,
+    device: str | None,
+    as_json: bool,
 ) -> None:
     """Print how far the cosines of a model and the judgements in a file agree."""
     import json
@@ -86,7 +95,7 @@ def _judged(
         found = agreement(judged, lambda texts: [words.vector(text) for text in texts])
     else:
         embedder = load_embedder(model, device, force)
-        found = agreement(judged, lambda texts: text_vectors(embedder, texts, layers, pooling))
+        found = agreement(judged, lambda texts: text_vectors(embedder, texts, layers, pooling, prompt))
     if as_json:
         click.echo(json.dumps(asdict(found), ensure_ascii=False))
         return

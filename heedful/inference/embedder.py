@@ -149,9 +149,15 @@ class Embedder:
         wanted = self.features(layers, combine, pooling, unit, normalize, prompt)
         yield from self._vectors(texts, wanted, max_length)
 
-    def similarity(self, texts: Sequence[str], layers: Sequence[int] = (-1,), pooling: str | None = None) -> Vectors:
-        """The cosines of all pairs of texts, (texts, texts)."""
-        vectors = np.asarray(self.embed(texts, layers=layers, pooling=pooling, normalize=True))
+    def similarity(
+        self,
+        texts: Sequence[str],
+        layers: Sequence[int] = (-1,),
+        pooling: str | None = None,
+        prompt: str | None = None,
+    ) -> Vectors:
+        """The cosines of all pairs of texts, (texts, texts); options as of `embed`."""
+        vectors = np.asarray(self.embed(texts, layers=layers, pooling=pooling, normalize=True, prompt=prompt))
         return vectors @ vectors.T
 
     @cached_property

@@ -74,12 +74,11 @@ def agreement(pairs: Sequence[JudgedPair], vectors: Callable[[Sequence[str]], Se
 
 
 def text_vectors(
-    model: Embedder, texts: Sequence[str], layers: Sequence[int], pooling: str | None
+    model: Embedder, texts: Sequence[str], layers: Sequence[int], pooling: str | None, prompt: str | None = None
 ) -> list[Matrix | None]:
     """The vector of each text, of length 1; None for one of which the model knows no piece."""
     unknown = model.tokenizer.id_of(model.tokenizer.special_tokens.get("unk", ""))
     known = [any(i != unknown for i in pieces.ids) for pieces in model.tokenizer.pieces(texts)]
-    vectors = iter(
-        model.embed([t for t, k in zip(texts, known, strict=True) if k], layers, pooling=pooling, normalize=True)
-    )
+    fit = [t for t, k in zip(texts, known, strict=True) if k]
+    vectors = iter(model.embed(fit, layers, pooling=pooling, normalize=True, prompt=prompt))
     return [next(vectors) if k else None for k in known]

@@ -89,6 +89,7 @@ class Index:
 
     def __init__(self, folder: str | Path, record: IndexRecord, embedder: Embedder) -> None:
         self.folder, self.record, self.embedder = Path(folder), record, embedder
+        self._remembered: dict[Part, list[dict[str, Any]]] = {}
 
     @classmethod
     def create(cls, folder: str | Path, embedder: Embedder, pooling: str | None = None) -> Index:
@@ -148,24 +149,33 @@ class Index:
             raise HeedfulError("a single query", remedy="give a list of queries, such as [query]")
         if top < 1:
             raise HeedfulError(f"the {top} nearest lines", remedy="ask for at least one")
-        if any(not query.strip() for query in queries):
-            raise HeedfulError("the query is blank", remedy="give a few words")
+        for query in queries:
+            check_query(query)
         if not len(self):
             remedy = "add some with `add`"
             raise HeedfulError("the index has no lines yet", where=self.folder, remedy=remedy)
         if not queries:
             return []
-        asked = np.stack(_vectors(self.embedder, queries, self._wanted, self.record.max_length))
+        asked = np.stack(_vectors(self.embedder, queries, self.wanted, self.record.max_length))
+        return self.nearest(asked, top, approximate)
+
+    def nearest(self, asked: NDArray[np.float32], top: int, approximate: bool = False) -> list[list[Hit]]:
+        """The nearest lines of each vector, which is made as `wanted` says."""
         nearest = self._by_graph(asked, top) if approximate else [self._exactly(query, top) for query in asked]
         lines = self._texts({(part, place) for hits in nearest for _, part, place in hits})
         return [[Hit(cosine, **lines[part, place]) for cosine, part, place in hits] for hits in nearest]
 
+    def remember(self) -> None:
+        """Keep all lines in memory, for many queries."""
+        self._remembered = {part: list(self._lines(part)) for part in self.record.parts}
+
     @property
-    def _wanted(self) -> Features:
+    def wanted(self) -> Features:
+        """How the vectors of lines and queries are made."""
         return self.embedder.features((-1,), "concat", self.record.pooling, "sentence", True)
 
     def _check_model(self) -> None:
-        found = np.stack(_vectors(self.embedder, PROBES, self._wanted, self.record.max_length))
+        found = np.stack(_vectors(self.embedder, PROBES, self.wanted, self.record.max_length))
         before = np.asarray(self.record.probes, dtype=np.float32)
         leeway = LEEWAY * float(np.linalg.norm(before[0] - before[1]))
         if found.shape != before.shape or float(np.linalg.norm(found - before, axis=-1).max()) > leeway:
@@ -178,7 +188,7 @@ class Index:
     def _append(self, source: str, lines: Sequence[tuple[int, str]], on_progress: Callable[[int], object]) -> int:
         """Write a part and name it in index.json; gives how many of its texts were cut."""
         name, vectors, cut = f"{len(self.record.parts) + 1:05d}", list[Vectors](), 0
-        for chunk in self.embedder.chunks((text for _, text in lines), self._wanted, self.record.max_length):
+        for chunk in self.embedder.chunks((text for _, text in lines), self.wanted, self.record.max_length):
             vectors += chunk.vectors
             cut += chunk.truncated
             on_progress(lines[len(vectors) - 1][0])
@@ -239,6 +249,9 @@ class Index:
         return vectors
 
     def _lines(self, part: Part) -> Iterator[dict[str, Any]]:
+        if part in self._remembered:
+            yield from self._remembered[part]
+            return
         path = self.folder / f"{part.name}.jsonl"
         try:
             with path.open(encoding="utf-8") as file:
@@ -256,6 +269,12 @@ class Index:
         if len(found) < len(wanted):
             raise _damaged(self.folder, "lines are missing")
         return found
+
+
+def check_query(query: str) -> None:
+    """Refuse a query without words: what is nearest to nothing says nothing."""
+    if not query.strip():
+        raise HeedfulError("the query is blank", remedy="give a few words")
 
 
 def _vectors(embedder: Embedder, texts: Sequence[str], wanted: Features, limit: int) -> list[Vectors]:

@@ -22,6 +22,7 @@ from heedful.inference.ctranslate2_engine import Ctranslate2Engine, engine_if_po
 from heedful.inference.embedder import TruncationWarning
 from heedful.inference.int8 import computes_in_int8, translator_in_int8
 from heedful.inference.teacher_forced import Alignment, PairScore, align_pairs, encode_sides, score_pairs
+from heedful.inference.transformer_attention import TransformerMaps, transformer_maps
 from heedful.inference.workers import worker_pool
 from heedful.models.transformer import Transformer
 from heedful.nn.packed_linear import can_pack
@@ -160,6 +161,11 @@ class Translator:
         said = self.translate(texts) if translations is None else translations
         pairs = encode_sides(self.folder, list(zip(texts, said, strict=True)))
         return align_pairs(self.folder, pairs, layer, head)
+
+    def attention(self, texts: Sequence[str], translations: Sequence[str] | None = None) -> list[TransformerMaps]:
+        """All three attentions of a Transformer for each text and its translation, by default its own."""
+        said = self.translate(texts) if translations is None else translations
+        return transformer_maps(self.folder, encode_sides(self.folder, list(zip(texts, said, strict=True))))
 
     def stream(
         self,

@@ -75,6 +75,12 @@ class DecoderSelfAttention(nn.Module):
         mixed = mix(query, key, value, visible, self.dropout if self.training else 0.0)
         return self.out(_joined(mixed, layout))  # type: ignore[no-any-return]
 
+    def weights(self, x: Tensor, layout: Layout, visible: Tensor | None, past: KeyValues | None = None) -> Tensor:
+        """How much each position looks at each of its own past, (B, H, T, T), by the written-out formula."""
+        assert past is None  # all positions are given at once
+        query, key, _ = _heads(layout.pad(self.qkv(x)), 3, self.heads)
+        return attention_weights(query, key, visible)
+
 
 class EncoderDecoderAttention(nn.Module):
     """h heads over the encoder's states, which may have a width of their own."""

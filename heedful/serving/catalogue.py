@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import re
+import tempfile
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from heedful.checkpoints.task_folder import TASK
 from heedful.data.text_files import read_texts
 from heedful.errors import HeedfulError
 from heedful.inference.embedder import Embedder
 from heedful.inference.load import load
+from heedful.inference.search import RECORD, Index
 from heedful.inference.translator import Translator
 from heedful.serving.refusals import Refusal
 from heedful.serving.settings import ServeSettings
-from heedful.serving.verbs.embed import Embed, Lines, Search, Similarity
+from heedful.serving.verbs.embed import Embed, Search, Similarity
 from heedful.serving.verbs.generate import Generate
 from heedful.serving.verbs.guess import Fill, LanguageModelScore, MaskedScore
 from heedful.serving.verbs.look import Attention, Tokenize
@@ -130,7 +131,7 @@ def _served_encoder(name: str, model: Embedder, lines: str | None) -> Served:
     if model.folder.family.two_way_lm is not None and _if_there(lambda: model.two_way_lm) is not None:
         verbs.append(LanguageModelScore(model))
     if lines is not None:
-        verbs.append(Search(model, read_lines(model, lines)))
+        verbs.append(Search(open_lines(model, lines)))
     by_name = {verb.name: verb for verb in verbs}
     facts: dict[str, Any] = {"kind": "encoder", "model_type": model.folder.model_type, "width": model.encoder.width}
     facts |= {"layers": model.encoder.layer_count, "max_length": model.limit(None)}
@@ -152,12 +153,20 @@ def _if_there(part: Callable[[], Any]) -> Any:
         return None
 
 
-def read_lines(model: Embedder, path: str) -> Lines:
-    """The lines of a file with their vectors."""
-    texts = list(read_texts(path, None))
-    if not texts:
+def open_lines(model: Embedder, path: str) -> Index:
+    """An index that was made by `heedful search`, or one of the lines of a file that lasts as long as the server."""
+    if (Path(path) / RECORD).is_file():
+        index = Index.open(path, model)
+    else:
+        texts = list(read_texts(path, None))
+        folder = tempfile.TemporaryDirectory(prefix="heedful-lines-")
+        index = Index.create(folder.name, model)
+        weakref.finalize(index, folder.cleanup)
+        index.add(texts)
+    if not len(index):
         raise HeedfulError("there is no line to search", where=path, remedy="give a file with lines in it")
-    return Lines(texts, np.asarray(model.embed(texts, normalize=True)))
+    index.remember()
+    return index
 
 
 def _shown(name: str) -> str:

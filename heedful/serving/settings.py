@@ -18,7 +18,10 @@ class ServeSettings:
 
     name: tuple[str, ...] = told((), "A model under a name of its own.", several=True, metavar="NAME=FOLDER")
     search: tuple[str, ...] = told(
-        (), "A file of lines, for the verb search of a model.", several=True, metavar="NAME=FILE"
+        (),
+        "What a model searches: lines, or an index of heedful search.",
+        several=True,
+        metavar="NAME=FILE",
     )
     host: str = told("127.0.0.1", "The address to listen on; 0.0.0.0 for all.")
     port: int = told(8000, "The port; 0 for any that is free.", least=0, below=65536)
@@ -29,8 +32,8 @@ class ServeSettings:
     precision: Literal["auto", "float32", "int8"] = told("auto", "As each folder is stored, or one for all.")
     force: bool = told(False, "Take a tokenizer with far too few pieces; compute in int8 where it hardly pays.")
     threads: int | None = told(None, "Threads that compute, each on a core.", unset="one a core, at most 8", least=1)
-    batch_tokens: int = told(1024, "Tokens that are computed together.", least=1)
-    max_wait: float = told(2.0, "Seconds that others may keep a request waiting; beyond, it is refused.", above=0)
+    batch_tokens: int = told(512, "Tokens that are computed together.", least=1)
+    max_wait: float = told(0.5, "Seconds that others may keep a request waiting; beyond, it is refused.", above=0)
     max_queue: int = told(1_000_000, "Tokens that may wait.", least=1)
     timeout: float = told(60.0, "Seconds within which every request is answered.", above=0)
     max_body: int = told(8 * 2**20, "Bytes of a request's body.", least=1)
@@ -39,8 +42,8 @@ class ServeSettings:
     max_tokens: int = told(500_000, "Tokens of a request, each as often as it is computed.", least=1)
     max_connections: int = told(4096, "Connections at a time.", least=1)
     header_timeout: float = told(5.0, "Seconds for the whole head of a request.", above=0)
-    body_timeout: float = told(10.0, "Seconds for the whole body of a request.", above=0)
-    send_timeout: float = told(10.0, "Seconds for a client to read its answer.", above=0)
+    body_timeout: float = told(9.0, "Seconds for the whole body of a request.", above=0)
+    send_timeout: float = told(9.0, "Seconds for a client to read its answer.", above=0)
     idle_timeout: float = told(75.0, "Seconds that a connection may be idle between requests.", above=0)
     drain: float = told(30.0, "Seconds after SIGTERM for what was accepted to be answered.", above=0)
     bert_as_service: str | None = told(

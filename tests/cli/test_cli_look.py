@@ -10,12 +10,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from click.testing import CliRunner
 
 import heedful
+from heedful.checkpoints.encoder_folder import save_model
 from heedful.cli.main import cli
+from heedful.errors import HeedfulError
 from heedful.inference.embedder import Embedder
 from heedful.inference.look import neighbours_of, position_cosines
+from tests.gpt_folder import byte_level_tokenizer, random_gpt
 
 
 def look(output: Path, *arguments: object) -> dict[str, Any]:
@@ -60,11 +64,53 @@ def test_neighbours_are_by_cosine_and_never_the_token_itself(tiny: Embedder) -> 
 @pytest.mark.parametrize("kind", ["transformer", "attention"])
 def test_a_translation_model(tiny_translators: dict[str, Path], tmp_path: Path, kind: str) -> None:
     data = look(tmp_path / "t.html", tiny_translators[kind], "the cat", "我爱")
-    (picture,) = data["pictures"]
+    *own, picture = data["pictures"]
     model: Any = heedful.load(tiny_translators[kind])
     (expected,) = model.alignments(["the cat"], ["我爱"])
     assert (picture["rows"], picture["columns"]) == (expected.target, expected.source)
     np.testing.assert_allclose(weights(picture)[-1].mean(0), expected.weights, atol=2 / 255)
+    if kind == "attention":
+        assert not own
+        with pytest.raises(HeedfulError, match="no Transformer"):
+            model.attention(["the cat"], ["我爱"])
+        return
+    (maps,) = model.attention(["the cat"], ["我爱"])
+    for shown, rows, columns, values in (
+        (own[0], maps.source, maps.source, maps.encoder),
+        (own[1], maps.written, maps.given, maps.decoder),
+    ):
+        assert (shown["rows"], shown["columns"]) == (rows, columns)
+        np.testing.assert_allclose(weights(shown), values, atol=1 / 255)
+        np.testing.assert_allclose(values.sum(-1), 1.0, atol=1e-5)
+    assert not np.triu(maps.decoder, 1).any()  # nothing looks ahead
+    assert maps.written[:-1] == maps.given[1:]
+
+
+def test_the_three_attentions_give_what_the_layers_compute(tiny_translators: dict[str, Path]) -> None:
+    """Weights times values, projected, are what the attention of a layer gives in the model's own pass."""
+    model: Any = heedful.load(tiny_translators["transformer"])
+    maps, noted = model.attention(["the cat sees"], ["我爱"])[0], list[Any]()
+    layer = list(model.folder.model.decoder)[-1].attention
+    handle = layer.register_forward_hook(lambda module, given, result: noted.append((given[0], result)))
+    model.attention(["the cat sees"], ["我爱"])
+    handle.remove()
+    ((x, result),) = noted
+    value = layer.qkv(x).view(len(x), 3, layer.heads, -1)[:, 2]  # (T, H, d)
+    mixed = torch.einsum("hts,shd->thd", torch.from_numpy(maps.decoder[-1]), value).flatten(1)
+    torch.testing.assert_close(layer.out(mixed), result, atol=1e-5, rtol=1e-4)
+
+
+def test_a_gpt_looks_only_back(tmp_path: Path) -> None:
+    gpt_folder, tokenizer = tmp_path / "gpt", byte_level_tokenizer()
+    end = tokenizer.id_of("<|endoftext|>")
+    gpt = random_gpt(tokenizer.vocab_size, n_embd=32, n_layer=2, n_head=4, n_positions=64)
+    save_model(gpt, gpt_folder, tokenizer, foreign={"bos_token_id": end, "eos_token_id": end})
+    data = look(tmp_path / "gpt.html", gpt_folder, "the cat in")
+    (maps,) = heedful.load(gpt_folder).attention(["the cat in"])  # type: ignore[union-attr]
+    assert data["pictures"][0]["rows"] == maps.tokens
+    np.testing.assert_allclose(weights(data["pictures"][0]), maps.weights, atol=1 / 255)
+    np.testing.assert_allclose(maps.weights.sum(-1), 1.0, atol=1e-5)
+    assert not np.triu(maps.weights, 1).any()
 
 
 def test_wrong_calls(tiny_folder: Path, tmp_path: Path) -> None:

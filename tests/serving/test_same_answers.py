@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,10 @@ from click.testing import CliRunner
 
 import heedful
 from heedful.cli.main import cli
+from heedful.client import Client
 from heedful.inference.embedder import Embedder
 from heedful.inference.pseudo_perplexity import score_texts
+from heedful.inference.search import Index
 from heedful.json_files import finite
 
 TEXTS = ["the cat sees the dog", "", "我爱北京，love!", "unaffordable " * 9]
@@ -74,13 +77,27 @@ def test_similarity(live: Any, tiny: Embedder, tiny_folder: Path) -> None:
     same(matrix, tiny.similarity(TEXTS).tolist(), live.ask("tiny", "similarity", inputs=TEXTS)["results"])
 
 
-def test_search_finds_the_lines_with_the_greatest_cosines(live: Any, tiny: Embedder, lines_file: Path) -> None:
-    lines = lines_file.read_text(encoding="utf-8").splitlines()
+def test_search(live: Any, start: Any, tiny: Embedder, tiny_folder: Path, lines_file: Path, tmp_path: Path) -> None:
+    lines = [line for line in lines_file.read_text(encoding="utf-8").splitlines() if line]
     cosines = tiny.similarity([*lines, "love"])[-1, :-1]
-    found = live.ask("tiny", "search", inputs=["love", "the dog"], top=3)["results"]
-    assert [one["line"] for one in found[0]["lines"]] == (np.argsort(-cosines, kind="stable")[:3] + 1).tolist()
-    assert found[0]["lines"][0] == {"line": 3, "text": "love", "cosine": pytest.approx(1.0, abs=1e-5)}
-    assert len(found) == 2
+    queries = ["love", "the dog"]
+    over_http = [one["lines"] for one in live.ask("tiny", "search", inputs=queries, top=3)["results"]]
+    assert [one["text"] for one in over_http[0]] == [lines[i] for i in np.argsort(-cosines, kind="stable")[:3]]
+    assert over_http[0][0] == {"line": 3, "text": "love", "cosine": pytest.approx(1.0, abs=1e-5)}
+    index = tmp_path / "index"
+    printed = command("search", index, *queries, "--model", tiny_folder, "--add", lines_file, "--top", 3, "--json")
+    hits = [json.loads(line)["hits"] for line in printed.splitlines()]
+    same(
+        [[(hit["number"], hit["text"], hit["cosine"]) for hit in some] for some in hits],
+        [[(hit["line"], hit["text"], hit["cosine"]) for hit in some] for some in over_http],
+        [[(hit.number, hit.text, hit.cosine) for hit in some] for some in Index.open(index).search(queries, 3)],
+    )
+    with start((str(tiny_folder),), search=(f"tiny={index}",)) as other:
+        found = [one["lines"] for one in other.ask("tiny", "search", inputs=queries, top=3)["results"]]
+        assert {hit.pop("source") for some in found for hit in some} == {"lines.txt"}
+        same(found, over_http)
+        error = other.refused("/v1/models/tiny/search", json={"inputs": [" "]})
+        assert error["message"] == "the query is blank"
 
 
 def test_fill(live: Any, tiny: Embedder, tiny_folder: Path) -> None:
@@ -129,6 +146,38 @@ def test_predictions(live: Any, task_folders: dict[str, Path], task: str, tmp_pa
     if task == "answer":
         printed = command("predict", task_folders[task], inputs[1][0], "--context", inputs[1][1])
         same(over_http[1], json.loads(printed))
+    if task == "regress":
+        printed = command("predict", task_folders[task], inputs[0][0], "--pair", inputs[0][1])
+        same(over_http[0], json.loads(printed))
+
+
+def test_prompts_by_name(start: Any, tiny_folder: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "e5"
+    shutil.copytree(tiny_folder, folder)
+    pooling = {"word_embedding_dimension": 32, "pooling_mode_mean_tokens": True}
+    (folder / "1_Pooling").mkdir()
+    for name, value in {
+        "modules.json": [
+            {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
+            {"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
+        ],
+        "1_Pooling/config.json": pooling,
+        "config_sentence_transformers.json": {"prompts": {"query": "love "}},
+    }.items():
+        (folder / name).write_text(json.dumps(value))
+    model = heedful.load(folder)
+    texts = ["the cat", "a dog"]
+    expected = model.embed(["love the cat", "love a dog"])
+    np.testing.assert_allclose(model.embed(texts, prompt="query"), expected, atol=2e-6)
+    cosines = model.similarity(["love the cat", "love a dog"]).tolist()
+    printed = json.loads(command("similarity", folder, *texts, "--prompt", "query", "--json"))["cosine"]
+    with start((str(folder),)) as live:
+        np.testing.assert_allclose(
+            live.ask("e5", "embed", inputs=texts, prompt="query")["results"], expected, atol=2e-6
+        )
+        same(cosines, printed, live.ask("e5", "similarity", inputs=texts, prompt="query")["results"])
+        error = live.refused("/v1/models/e5/embed", json={"inputs": texts, "prompt": "nothing"})
+        assert "query" in error["remedy"]
 
 
 def test_translate(live: Any, tiny_translators: dict[str, Path], lines: Path) -> None:
@@ -151,6 +200,16 @@ def test_alignments_and_pair_scores(live: Any, tiny_translators: dict[str, Path]
     pairs = [[text, "我爱"], ["a dog", ""]]
     scores = [one["log_probability"] for one in live.ask("en-zh", "score", inputs=pairs)["results"]]
     same(scores, model.score([tuple(pair) for pair in pairs]))
+
+
+def test_generate(start: Any, gpt_folder: Path) -> None:
+    how: dict[str, Any] = {"max_tokens": 6, "beam": 2}
+    printed = command("generate", gpt_folder, "the cat", "--max-tokens", 6, "--beam", 2, "--json")
+    said = json.loads(printed)["text"]
+    with start((str(gpt_folder),)) as live, Client(live.url) as client:
+        (found,) = live.ask(gpt_folder.name, "generate", inputs=["the cat"], **how)["results"]
+        same(found["texts"][0]["text"], client.generate("the cat", **how), said)
+    assert heedful.load(gpt_folder).generate("the cat", **how) == said
 
 
 def test_tokenize(live: Any, tiny: Embedder) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -33,16 +35,24 @@ def test_ours_is_there_with_merging_and_without(script: Any) -> None:
 
 
 def test_stress_in_short(script: Any, live: Any) -> None:
-    stress = script("serve_stress")
-    assert stress.aborted(live.url, "tiny", connections=20)["next_answer"] == [1, 32]
-    found = stress.overload(live.url, "tiny", seconds=1.0, clients=4)
-    assert found["wrong_answers"] == 0 and found["bears_per_second"] > 0
-    found = stress.soak(live.url, "tiny", seconds=2.0, clients=4)
-    assert found["wrong_answers"] == 0 and found["last"]["answered"] > 0
+    stress, server = script("serve_stress"), script("served").Watched(live.url, os.getpid())
+    found = stress.aborted(server, "tiny", connections=20)
+    assert found["next_answer"] == [1, 32] and found["others_answered"] > 0
+    assert found["taken_out_of_the_queue_or_dropped"] + found["answered_to_nobody"] <= 20
+    found = stress.overload(server, "tiny", seconds=1.0)
+    assert found["wrong_answers"] == 0 and found["requests_a_second_it_bears"] > 0
+    found = stress.soak(server, "tiny", seconds=2.0)
+    assert found["wrong_answers"] == 0 and found["answered"] > 0 and not found["errors"]
+
+
+def test_sigterm_in_short(script: Any, tiny_folder: Path) -> None:
+    found = script("serve_stress").sigterm(str(tiny_folder), rounds=1, clients=3)
+    assert found["lost"] == 0 and found["exit_codes"] == {"0": 1} and found["outcomes"]["answered"] > 0
 
 
 def test_slow_connections_in_short(script: Any, start: Any, tiny_folder: Any) -> None:
     with start((str(tiny_folder),), header_timeout=0.5, body_timeout=0.5) as live:
-        found = script("serve_stress").slow(live.url, "tiny", seconds=2.0, connections=6)
-    assert found["during"]["wrong_answers"] == 0 and found["during"]["answered"] > 0
-    assert found["closed"] >= 6
+        server = script("served").Watched(live.url, os.getpid())
+        found = script("serve_stress").slow(server, "tiny", seconds=2.0, connections=6)
+    assert found["wrong_answers"] == 0 and not found["errors"]
+    assert found["closed"] >= 6 and found["longest_head_seconds"] > 0.4

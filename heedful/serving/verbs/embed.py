@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -11,9 +12,13 @@ from pydantic import Field
 
 from heedful.inference.embedder import Embedder
 from heedful.inference.features import Features, Pieces, Vectors
+from heedful.inference.search import Hit, Index, check_query
 from heedful.serving.verbs.verb import AskedTexts, Verb, Work
 
 MOST_NEAREST = 1000
+PROMPT = Field(
+    None, max_length=100, description="The name of a prompt of the folder, such as query, to put before each text."
+)
 
 
 class EmbedAsked(AskedTexts):
@@ -26,6 +31,7 @@ class EmbedAsked(AskedTexts):
     )
     unit: Literal["sentence", "word", "token"] = Field("sentence", description="What becomes one vector.")
     normalize: bool = Field(False, description="Scale every vector to length 1.")
+    prompt: str | None = PROMPT
     max_length: int | None = Field(None, ge=1, le=1_000_000, description="The limit in tokens; what is longer is cut.")
 
 
@@ -36,6 +42,7 @@ class SimilarityAsked(AskedTexts):
     pooling: Literal["cls", "mean", "max", "mean-max", "last"] | None = Field(
         None, description="How the tokens of a text are joined; by default the folder's way."
     )
+    prompt: str | None = PROMPT
 
 
 class SearchAsked(AskedTexts):
@@ -78,7 +85,8 @@ class Embed(Verb[EmbedAsked]):
         self.model = model
 
     def work(self, asked: EmbedAsked, inputs: Sequence[Any]) -> Work:
-        wanted = self.model.features(asked.layers, asked.combine, asked.pooling, asked.unit, asked.normalize)
+        how = (asked.layers, asked.combine, asked.pooling, asked.unit, asked.normalize, asked.prompt)
+        wanted = self.model.features(*how)
         return embed_work(self.model, wanted, inputs, asked.max_length)
 
 
@@ -93,7 +101,7 @@ class Similarity(Verb[SimilarityAsked]):
         self.model = model
 
     def work(self, asked: SimilarityAsked, inputs: Sequence[Any]) -> Work:
-        wanted = self.model.features(asked.layers, "concat", asked.pooling, "sentence", True)
+        wanted = self.model.features(asked.layers, "concat", asked.pooling, "sentence", True, asked.prompt)
         work = embed_work(self.model, wanted, inputs, None)
         return Work(work.program, work.units, work.sizes, _cosines, work.truncated)
 
@@ -103,20 +111,6 @@ def _cosines(results: list[Any]) -> list[Any]:
     return list(vectors @ vectors.T)
 
 
-@dataclass(frozen=True)
-class Lines:
-    """Lines with their vectors, scaled to length 1."""
-
-    texts: Sequence[str]
-    vectors: Vectors
-
-    def nearest(self, query: Vectors, top: int) -> list[dict[str, Any]]:
-        """The lines with the greatest cosines, the nearest first and of equals the earlier one."""
-        cosines = self.vectors @ query
-        order = np.argsort(-cosines, kind="stable")[:top]
-        return [{"line": int(i) + 1, "text": self.texts[i], "cosine": float(cosines[i])} for i in order]
-
-
 class Search(Verb[SearchAsked]):
     """The lines given at the start that are nearest to a query."""
 
@@ -124,13 +118,25 @@ class Search(Verb[SearchAsked]):
     about: ClassVar[str] = "The lines nearest to a query, of those the server was started with."
     asked = SearchAsked
 
-    def __init__(self, model: Embedder, lines: Lines) -> None:
-        self.model, self.lines = model, lines
+    def __init__(self, index: Index) -> None:
+        self.index = index
+
+    def read(self, asked: SearchAsked, given: Any) -> Any:
+        check_query(given)
+        return given
 
     def work(self, asked: SearchAsked, inputs: Sequence[Any]) -> Work:
-        work = embed_work(self.model, self.model.features((-1,), "concat", None, "sentence", True), inputs, None)
+        index = self.index
+        work = embed_work(index.embedder, index.wanted, inputs, index.record.max_length)
 
         def nearest(results: list[Any]) -> list[Any]:
-            return [{"lines": self.lines.nearest(vector, asked.top)} for vector in results]
+            found = index.nearest(np.stack(results), asked.top)
+            return [{"lines": [_hit(hit) for hit in hits]} for hits in found]
 
         return Work(work.program, work.units, work.sizes, nearest, work.truncated)
+
+
+def _hit(hit: Hit) -> dict[str, Any]:
+    """A line as it is told; of its file the name, and not the path on this machine."""
+    told = {"line": hit.number, "text": hit.text, "cosine": hit.cosine}
+    return {**told, "source": Path(hit.source).name} if hit.source else told
