@@ -25,6 +25,8 @@ from materials import minilm, wikipedia
 from results_file import RESULTS, Table, write_results
 
 import heedful
+from heedful.checkpoints.encoder_folder import load_encoder
+from heedful.checkpoints.folder import read_folder
 from heedful.inference.load import load_embedder
 from heedful.tasks.label_metrics import spearman
 from heedful.text.documents import read_documents, read_lines
@@ -136,8 +138,8 @@ def table(name: str) -> list[dict[str, str]]:
 
 def parameters(model: Path) -> int:
     """Of the encoder, its pooler apart."""
-    encoder = load_embedder(model, "cpu").encoder.without_pooler()
-    return sum(tensor.numel() for tensor in encoder.state_dict().values())
+    encoder = load_encoder(read_folder(model)).without_pooler()
+    return sum(parameter.numel() for parameter in encoder.parameters())
 
 
 def spread(values: Sequence[float]) -> list[str]:

@@ -36,13 +36,13 @@ def sentence_transformers(model: Path, scratch: Path) -> Embed:
     return lambda texts: np.asarray(loaded.encode(list(texts), show_progress_bar=False, normalize_embeddings=True))
 
 
-def ctranslate2(model: Path, scratch: Path) -> Embed:
-    """CTranslate2 in fp32, which pads inside and cuts padding out again."""
+def ctranslate2(model: Path, scratch: Path, precision: str = "float32") -> Embed:
+    """CTranslate2, in fp32 or another precision, which pads inside and cuts padding out again."""
     import ctranslate2
 
     folder = scratch / "ctranslate2"
-    ctranslate2.converters.TransformersConverter(str(model)).convert(str(folder), quantization="float32")
-    encoder = ctranslate2.Encoder(str(folder), device="cpu", intra_threads=CORES, compute_type="float32")
+    ctranslate2.converters.TransformersConverter(str(model)).convert(str(folder), quantization=precision)
+    encoder = ctranslate2.Encoder(str(folder), device="cpu", intra_threads=CORES, compute_type=precision)
 
     def states(encodings: dict[str, Any]) -> Vectors:
         ids = [

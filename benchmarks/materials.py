@@ -67,6 +67,11 @@ def multi30k(file: str) -> Path:
     return _under("HEEDFUL_DATA") / "multi30k" / file
 
 
+def stsb(file: str) -> Path:
+    """A table of pairs of sentences that people have judged."""
+    return _under("HEEDFUL_DATA") / "stsb" / file
+
+
 def tatoeba(file: str) -> Path:
     """A table of English sentences and their Chinese translations."""
     return _under("HEEDFUL_DATA") / "tatoeba_en_zh" / file

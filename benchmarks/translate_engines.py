@@ -91,13 +91,13 @@ def _generate(model: Path, by_length: bool) -> Translate:
     return translate
 
 
-def _ctranslate2(model: Path, scratch: Path, workers: int, threads: int) -> Translate:
+def _ctranslate2(model: Path, scratch: Path, workers: int, threads: int, precision: str = "float32") -> Translate:
     import ctranslate2
 
     folder, _ = _folder(model)
-    export_ctranslate2(folder, scratch / "model")
+    export_ctranslate2(folder, scratch / "model", precision)
     engine = ctranslate2.Translator(
-        str(scratch / "model"), compute_type="float32", inter_threads=workers, intra_threads=threads
+        str(scratch / "model"), compute_type=precision, inter_threads=workers, intra_threads=threads
     )
     config = folder.model.config
     pieces = ctranslate2_vocabulary(folder.sides.source, config.source_vocab_size)
