@@ -39,10 +39,10 @@ MATERIAL = (
     "toy world --size normal",
     "tokenizer train world/documents.en.txt -o tokenizer --vocab-size 600",
     "corpus build world/documents.en.txt -o corpus --tokenizer tokenizer",
-    "new model --tokenizer tokenizer --size mini",
+    "new model --tokenizer tokenizer --size tiny",
 )
-UNIT_BYTES = 20_000  # of text a shard, so that a small text has many
-TEXTS = 12 * 1024
+UNIT_BYTES = 40_000  # of text a shard, so that a small text has many
+TEXTS = 10 * 1024
 STEPS, HALF = 20, 10
 TOLERANCE = 1e-5
 SMALL = {"num_cpus": 1, "object_store_memory": 80_000_000}
@@ -59,7 +59,8 @@ class TwoNodes:
     """A cluster of two nodes on this machine, of which the second can be killed and replaced."""
 
     def __init__(self) -> None:
-        os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+        # A worker's niceness is 15 otherwise, and it waits for whatever else the machine does.
+        os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_worker_niceness": "0"}
         from ray.cluster_utils import Cluster
 
         self.cluster: Any = Cluster(initialize_head=True, head_node_args={**SMALL, "include_dashboard": False})

@@ -69,7 +69,7 @@ async def _again_and_again(url: str, model: str, kind: str, until: float, kept: 
 
 async def _ask_and_not_read(url: str, model: str) -> None:
     """An answer of megabytes that nobody reads."""
-    body = json.dumps({"inputs": [LONG_TEXT] * 4}).encode()
+    body = json.dumps({"inputs": [LONG_TEXT] * 16}).encode()
     head = f"POST /v1/models/{model}/tokenize HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
     loop = asyncio.get_running_loop()
     with await _connected(url) as connection:

@@ -7,8 +7,6 @@ text=${HEEDFUL_DATA:?set HEEDFUL_DATA to the folder of the data sets}/corpus_enw
 
 [ -e "$out/tokenizer" ] || heedful tokenizer train "$text" -o "$out/tokenizer" --vocab-size 8000
 heedful corpus build "$text" -o "$out/corpus" --tokenizer "$out/tokenizer" --drop-headings --workers 2
-# In half an hour hidden tokens are what counts: more of them, short texts, and no second objective beside them.
-heedful pretrain "$out/corpus" -o "$out/run" --size mini --budget "${2:-30m}" --lr 5e-4 --phases 64:85%,128:15% \
-    --batch-size 16 --pairs none --mask-rate 0.3 --dropout 0 --resume
+heedful pretrain "$out/corpus" -o "$out/run" --size mini --budget "${2:-30m}" --resume
 heedful fill "$out/run/model" "The capital of France is [MASK]."
 heedful fill "$out/run/model" "He was born in [MASK] and died in London."

@@ -8,8 +8,7 @@ text=${HEEDFUL_DATA:?set HEEDFUL_DATA to the folder of the data sets}/corpus_zhw
 
 [ -e "$out/tokenizer" ] || heedful tokenizer train "$text" -o "$out/tokenizer" --vocab-size 8000
 heedful corpus build "$text" -o "$out/corpus" --tokenizer "$out/tokenizer" --words --workers 2
-# As in pretrain_enwiki.sh, and words of several characters are hidden whole.
-heedful pretrain "$out/corpus" -o "$out/run" --size mini --budget "${2:-20m}" --lr 5e-4 --phases 64:85%,128:15% \
-    --batch-size 16 --pairs none --mask-rate 0.3 --masking word --dropout 0 --resume
+# Words of several characters are hidden whole.
+heedful pretrain "$out/corpus" -o "$out/run" --size mini --budget "${2:-20m}" --masking word --resume
 heedful fill "$out/run/model" "北京是中国的首[MASK]。"
 heedful fill "$out/run/model" "他毕业于清华[MASK]学。"

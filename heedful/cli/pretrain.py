@@ -20,7 +20,7 @@ def command(**options: object) -> None:
 
     \b
     Examples:
-      heedful pretrain corpus -o run --size mini --budget 30m --lr 1e-3
+      heedful pretrain corpus -o run --budget 30m
       heedful pretrain corpus -o run --size base --phases 128:90%,512:10% --budget 100000steps --resume
       heedful pretrain corpus -o run --from MODEL --budget 50Mtokens
       heedful pretrain corpus -o run --set hidden_size=192 --set num_attention_heads=3

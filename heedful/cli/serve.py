@@ -9,7 +9,8 @@ from heedful.serving.settings import ENVIRONMENT, ServeSettings
 
 
 @click.command(cls=RunCommand, context_settings={"auto_envvar_prefix": ENVIRONMENT})
-@click.argument("models", nargs=-1, type=click.Path(), metavar="MODEL…")
+# Not a path for click, which would take colons and not spaces to stand between those of the environment.
+@click.argument("models", nargs=-1, type=str, metavar="MODEL…", envvar=f"{ENVIRONMENT}_MODELS")
 @run_options(ServeSettings)
 def command(models: tuple[str, ...], **_: object) -> None:
     """Serve the verbs of one or several model folders on one port: embed, similarity, search, fill, score, classify,
@@ -18,7 +19,8 @@ def command(models: tuple[str, ...], **_: object) -> None:
     A model has the name of its folder, or the one given with --name. `/` is a page to try everything, /docs lists the
     routes, /info the models. Requests of all clients are merged into batches.
 
-    Every option is also read from the environment: --max-wait from HEEDFUL_SERVE_MAX_WAIT. The key that requests must
+    Every option is also read from the environment: --max-wait from HEEDFUL_SERVE_MAX_WAIT, and the models, with spaces
+    between them, from HEEDFUL_SERVE_MODELS. The key that requests must
     carry comes from HEEDFUL_SERVE_API_KEY or a file, never from the command line, where others could see it.
 
     \b

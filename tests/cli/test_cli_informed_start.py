@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -77,8 +78,8 @@ def test_stopped_in_the_middle_of_the_vectors_it_goes_on_bit_for_bit(
 ) -> None:
     moves, update = [], skip_gram_start.WORD2VEC.in_run
 
-    def stopping(model: torch.nn.Module, lanes: int) -> object:
-        objective = update(model, lanes)
+    def stopping(model: torch.nn.Module, lanes: int, recipe: Any) -> object:
+        objective = update(model, lanes, recipe)
         plain = objective.update
 
         def counted(*arguments: object) -> object:

@@ -19,6 +19,11 @@ from heedful.cli.main import cli
 from heedful.errors import HeedfulError
 from heedful.inference.embedder import Embedder
 from heedful.inference.look import neighbours_of, position_cosines
+from heedful.models.xlnet import XlnetConfig
+from heedful.models.xlnet_lm import XlnetForPretraining
+from heedful.text.tokenizer import Tokenizer
+from heedful.text.tokenizer_folder import END_OF_TEXT
+from heedful.text.xlnet_pipeline import framed_at_the_end
 from tests.gpt_folder import byte_level_tokenizer, random_gpt
 
 
@@ -111,6 +116,22 @@ def test_a_gpt_looks_only_back(tmp_path: Path) -> None:
     np.testing.assert_allclose(weights(data["pictures"][0]), maps.weights, atol=1 / 255)
     np.testing.assert_allclose(maps.weights.sum(-1), 1.0, atol=1e-5)
     assert not np.triu(maps.weights, 1).any()
+
+
+def test_an_xlnet_looks_both_ways(tmp_path: Path) -> None:
+    plain = byte_level_tokenizer()
+    named = Tokenizer(plain.library, {**plain.special_tokens, "sep": END_OF_TEXT, "cls": "<unused0>"})
+    model = XlnetForPretraining(XlnetConfig(plain.vocab_size, d_model=32, n_layer=2, n_head=2, d_inner=48))
+    with torch.no_grad():
+        for number, parameter in enumerate(model.parameters()):
+            parameter.normal_(0.0, 0.3, generator=torch.Generator().manual_seed(number))
+    save_model(model, tmp_path / "xlnet", framed_at_the_end(named))
+    data = look(tmp_path / "xlnet.html", tmp_path / "xlnet", "the cat", "in")
+    (maps,) = heedful.load(tmp_path / "xlnet").attention([("the cat", "in")])  # type: ignore[list-item, union-attr]
+    np.testing.assert_allclose(weights(data["pictures"][0]), maps.weights, atol=1 / 255)
+    np.testing.assert_allclose(maps.weights.sum(-1), 1.0, atol=1e-5)
+    assert maps.weights.shape == (2, 2, len(maps.tokens), len(maps.tokens))
+    assert np.triu(maps.weights, 1).any() and maps.tokens[-1] == "<unused0>"  # what sums it up stands at the end
 
 
 def test_wrong_calls(tiny_folder: Path, tmp_path: Path) -> None:

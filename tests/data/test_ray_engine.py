@@ -82,7 +82,7 @@ def test_vectors_of_an_engines_workers_are_those_of_this_process(
 def test_a_corpus_made_on_two_nodes_is_the_same_though_one_is_lost(
     tiny_tokenizer: Tokenizer, sentences: Callable[[int], list[str]], tmp_path: Path
 ) -> None:
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_worker_niceness": "0"}
     from ray.cluster_utils import Cluster
 
     text = tmp_path / "text.txt"

@@ -57,7 +57,7 @@ def test_too_little_memory_halves_the_micro_batches_and_keeps_the_batch(faults: 
     options = ("--width", "8000", "--batch", "2500", "--steps", "2", "--dropout", "0")
     plenty, little = tmp_path / "plenty", tmp_path / "little"
     assert faults.train(plenty, *options).returncode == 0
-    done = faults.train(little, *options, "--memory", "320000000")
+    done = faults.train(little, *options, "--memory", "400000000")
     assert done.returncode == 0, done.stderr
     state, whole = (json.loads((run / "checkpoints/step-000002/state.json").read_text()) for run in (little, plenty))
     assert state["accumulate"] >= 2 and whole["accumulate"] == 1

@@ -138,6 +138,15 @@ def test_it_listens_while_it_loads_and_then_asks_for_its_key(tiny_folder: Path, 
         assert httpx2.post(f"{address}/v1/models/tiny/embed", json=body).status_code == 401
 
 
+def test_the_models_may_come_from_the_environment(tiny_folder: Path, task_folders: dict[str, Path]) -> None:
+    """As the unit in deploy/ has it."""
+    models = f"{tiny_folder} {task_folders['classify']}"
+    with served(HEEDFUL_SERVE_MODELS=models, HEEDFUL_SERVE_MAX_INPUTS="3") as one:
+        found = httpx2.get(f"{one.ready()}/info").json()
+    assert [model["name"] for model in found["models"]] == ["tiny", "classify"]
+    assert found["limits"]["max_inputs"] == 3
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
