@@ -13,7 +13,7 @@ from heedful.text.documents import read_documents
 from heedful.text.sentences import split_sentences
 
 ENGLISH = "corpus_enwiki/enwiki.jsonl.gz"
-CHINESE = "corpus_zhwiki/zhwiki.jsonl.gz"
+CHINESE = "corpus_zhwiki/zhwiki_sample.jsonl.gz"
 JUDGED = {"en": {"WS-353": "EN-WS-353-ALL.tsv", "MEN": "EN-MEN-TR-3k.tsv"}, "zh": {"ZH-240": "ZH-240.tsv"}}
 
 
