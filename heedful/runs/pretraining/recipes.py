@@ -1,8 +1,9 @@
 """What a pretraining run does where it is told nothing: the recipes, each a value for what was left open.
 
-`small` is what `benchmarks/pretrain_recipe.py` found for a BERT-mini that trains for minutes or hours on a CPU: steps
-of 2,000 tokens, so that there are many of them; a rate that only an informed start bears; many tokens hidden, each a
-lesson; and no dropout, since hardly a text is seen twice. `bert` is that of the paper (Devlin et al., 2019, A.2).
+`small` is meant for small models that train for minutes or hours on a CPU: steps of 2,000 tokens, so that there are
+many of them; a rate that needs an informed start; many tokens hidden, each a lesson; no dropout, since hardly a text
+is seen twice. It is a choice; `benchmarks/pretrain_recipe.py` is there to test it. `bert` is that of the paper (Devlin
+et al., 2019, A.2).
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ BERT: Mapping[str, Any] = {
 CONTINUED: Mapping[str, Any] = {
     "init": "random", "phases": "128:100%", "batch_size": 16, "mask_rate": 0.15, "warmup": 0.1, "learning_rate": 1e-4,
 }  # fmt: skip
-RATE, WIDTH = 1e-3, 256  # the rate of `small`, and where it was found
+RATE, WIDTH = 1e-3, 256  # the rate of `small`, and the width at which it was tried
 
 
 def completed(settings: PretrainingSettings, objective: PretrainingObjective, corpus: Corpus) -> PretrainingSettings:

@@ -26,7 +26,7 @@ class PretrainingSettings:
         flags=("--from",),
     )
     recipe: Literal["small", "bert"] = told(
-        "small", "What is not said. small: the best known for small models and hours; bert: the paper's."
+        "small", "What is not said. small: for small models and hours; bert: the paper's."
     )
     init: Literal["informed", "random"] | None = told(
         None,
