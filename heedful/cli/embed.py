@@ -17,6 +17,7 @@ from heedful.cli.shared_options import (
 from heedful.errors import HeedfulError, counted
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from contextlib import AbstractContextManager
 
     from heedful.data.ray_engine import RayEngine
@@ -86,8 +87,6 @@ def command(
       heedful embed MODEL lines.txt -o vectors.npy --ray 10.0.0.1:6379
       zcat lines.gz | heedful embed MODEL - -o vectors.npy --normalize
     """
-    from contextlib import ExitStack
-
     from heedful.cli.precision import own_texts, tell_int8
     from heedful.cli.progress import progress_bar
     from heedful.data.text_files import count_texts, read_texts
@@ -95,31 +94,39 @@ def command(
     from heedful.inference.load import load_embedder
 
     kind = kind or _kind_of(output)
-    stack = ExitStack()
-    engine = stack.enter_context(_engine(ray, device, precision))
-    device, precision = (device, precision) if engine is None else ("cpu", "float32")
-    embedder = load_embedder(model, device, force, precision, own_texts(input, column))
-    tell_int8(embedder.int8)
-    for note in embedder.folder.notes if verbose else ():
-        click.echo(f"note: {note}", err=True)
-    wanted = embedder.features(
-        layer_list(layers), combine, pooling, unit or ("token" if kind == "jsonl" else "sentence"), normalize, prompt
-    )
-    with _ToldWhenStopped(), stack, progress_bar("embedding", count_texts(input), "texts") as advance:
-        result = embed_file(
-            embedder,
-            read_texts(input, column),
-            output,
-            wanted,
-            kind=kind,
-            max_length=max_length,
-            truncate=truncate,
-            restart=restart,
-            overwrite=overwrite,
-            on_progress=lambda p: advance(p.texts, p.texts - p.resumed),
-            engine=engine,
+    with _engine(ray, device, precision) as engine:
+        device, precision = (device, precision) if engine is None else ("cpu", "float32")
+        embedder = load_embedder(model, device, force, precision, own_texts(input, column))
+        tell_int8(embedder.int8)
+        _tell_notes(embedder.folder.notes if verbose else ())
+        wanted = embedder.features(
+            layer_list(layers),
+            combine,
+            pooling,
+            unit or ("token" if kind == "jsonl" else "sentence"),
+            normalize,
+            prompt,
         )
+        with _ToldWhenStopped(), progress_bar("embedding", count_texts(input), "texts") as advance:
+            result = embed_file(
+                embedder,
+                read_texts(input, column),
+                output,
+                wanted,
+                kind=kind,
+                max_length=max_length,
+                truncate=truncate,
+                restart=restart,
+                overwrite=overwrite,
+                on_progress=lambda p: advance(p.texts, p.texts - p.resumed),
+                engine=engine,
+            )
     _tell(result, output, embedder.limit(max_length))
+
+
+def _tell_notes(notes: Iterable[str]) -> None:
+    for note in notes:
+        click.echo(f"note: {note}", err=True)
 
 
 class _ToldWhenStopped:
