@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 from torch import Tensor, nn
 
@@ -47,6 +47,7 @@ class PretrainingObjective(ABC):
     recipe: ClassVar[type[ExampleRecipe]]  # how its examples are made
     settings: ClassVar[Mapping[str, str]] = {}  # a run's settings that are its own -> the field of its recipe
     unused: ClassVar[frozenset[str]] = frozenset()  # settings of every run that have no effect here
+    precision: ClassVar[Literal["float32"] | None] = None  # the one that it computes in, if it has no choice
     use: ClassVar[str] = "    heedful embed FOLDER lines.txt -o vectors.npy"  # commands for the model card
 
     @abstractmethod

@@ -37,6 +37,7 @@ class Word2VecObjective(PretrainingObjective):
     recipe = Word2VecRecipe
     settings: ClassVar[Mapping[str, str]] = {**TEXT_SETTINGS, "architecture": "architecture", "workers": "workers"}
     unused = frozenset({"accumulate", "weight_decay", "clip"})
+    precision = "float32"
     use = "    heedful nearest FOLDER some words\n    heedful similarity FOLDER --pairs pairs.tsv"
 
     def check(self, corpus: Corpus) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import copy
+import statistics
 import time
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from itertools import pairwise
 
 import torch
 from torch import nn
@@ -47,7 +49,7 @@ def seconds_per_step(
     first: int = 0,
     device: str | None = None,
 ) -> float:
-    """The mean time of a few real steps from number `first` on; the model and torch's generators stay as they are.
+    """The median time of a few real steps from number `first` on; the model and torch's generators stay as they are.
 
     `device` is the one that the trainer will be given.
     """
@@ -82,7 +84,9 @@ def _measured(
         stepper.take(first + index, prefetch.take())
     fitting = int(ENOUGH / (time.perf_counter() - began))
     measured = int(world.share(min(max(fitting, FEWEST), MOST)))  # all processes take as many steps
-    began = time.perf_counter()
+    times = [time.perf_counter()]
     for index in range(measured):
         stepper.take(first + WARM_UP + index, prefetch.take())
-    return (time.perf_counter() - began) / measured
+        times.append(time.perf_counter())
+    # Not the mean: whatever else the machine does in these seconds would shorten the whole run.
+    return statistics.median(after - before for before, after in pairwise(times))

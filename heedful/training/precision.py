@@ -16,7 +16,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from heedful.training.contract import Objective
+from heedful.training.contract import Objective, update_of
 from heedful.training.processor import bfloat16_of, bfloat16_speed, speed_told
 from heedful.training.training_config import Precision
 
@@ -36,7 +36,7 @@ class Resolved:
 
 def in_precision(objective: Objective, precision: Precision) -> Objective:
     """The same objective in mixed precision if asked; its losses must be added up in float32 by itself."""
-    if precision == "float32":
+    if precision == "float32" or update_of(objective) is not None:  # what moves the weights itself rounds nothing
         return objective
 
     def rounded(model: nn.Module, micro_batch: Any) -> Mapping[str, Tensor]:

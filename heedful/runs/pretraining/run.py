@@ -55,7 +55,7 @@ def prepare(settings: PretrainingSettings, stage: Stage) -> Ready:
         raise HeedfulError(what, remedy="give steps, tokens or epochs, as 20000steps")
     family = family_named(settings.model) if settings.start is None else read_folder(settings.start).family
     objective = objective_of(family)
-    settings = completed(settings, objective, corpus)
+    settings = completed(_in_its_precision(settings, objective, stage), objective, corpus)
     recipe_of(replace(settings, model=family.model_type), objective)
     objective.check(corpus)
     config = _model_config(settings, corpus, objective)
@@ -75,6 +75,16 @@ def prepare(settings: PretrainingSettings, stage: Stage) -> Ready:
         judge=held_out,
         spent=spent,
     )
+
+
+def _in_its_precision(
+    settings: PretrainingSettings, objective: PretrainingObjective, stage: Stage
+) -> PretrainingSettings:
+    """The settings with the precision that the objective computes in whatever is asked for."""
+    if objective.precision in (None, settings.precision):
+        return settings
+    stage.note(f"{objective.name} computes in {objective.precision} all the same")
+    return replace(settings, precision=objective.precision)
 
 
 def _init(settings: PretrainingSettings, family: Family[Any]) -> Literal["informed", "random"]:
