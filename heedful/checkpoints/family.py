@@ -41,7 +41,7 @@ def between_cls_and_sep(tokenizer: Tokenizer, where: Path) -> None:
 
 
 def no_tokenizer(folder: Path) -> Tokenizer | None:
-    """What a family has in a folder without tokenizer.json, if it knows of no other file."""
+    """What a family without a tokenizer of its own has in a folder without the files of one."""
     return None
 
 
@@ -53,7 +53,7 @@ class Family(Generic[C]):
     initialise: Callable[[nn.Module, C, int], None]  # what a model or a part of it starts as, by a seed
     names: NameTable = field(default_factory=own_names)
     check_frame: Callable[[Tokenizer, Path], None] = any_frame  # refuses a tokenizer that frames texts otherwise
-    # The tokenizer of a folder without tokenizer.json and vocab.txt, from other files or none; None if there is none.
+    # The tokenizer of a folder without the files of one, if the family has one by nature; None if it has not.
     other_tokenizer: Callable[[Path], Tokenizer | None] = no_tokenizer
     # Hugging Face's classes by what they are for: the "Model" alone, "PreTraining", "TokenClassification" …
     classes: Mapping[str, str] = field(default_factory=dict)

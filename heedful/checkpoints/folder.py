@@ -17,6 +17,7 @@ from heedful.checkpoints.tensorflow_folder import config_file, config_values
 from heedful.checkpoints.weights import WeightSource
 from heedful.errors import HeedfulError, no_such_model
 from heedful.models.encoder import EncoderConfig, check_room
+from heedful.text import tokenizer_folder
 from heedful.text.tokenizer import Tokenizer
 
 CONFIG = "config.json"
@@ -122,7 +123,7 @@ def with_pieces(foreign: Mapping[str, Any] | None, tokenizer: Tokenizer | None, 
 
 
 def _tokenizer(layout: SentenceLayout, family: Family[Any]) -> Tokenizer | None:
-    if any((layout.encoder / name).is_file() for name in ("tokenizer.json", "vocab.txt")):
+    if tokenizer_folder.is_here(layout.encoder):
         tokenizer: Tokenizer | None = Tokenizer.load(layout.encoder)
     else:
         tokenizer = family.other_tokenizer(layout.encoder)

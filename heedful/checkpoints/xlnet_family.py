@@ -12,7 +12,6 @@ from heedful.models.informed_start import InformedStart
 from heedful.models.xlnet import XlnetConfig, initialise, sized
 from heedful.models.xlnet_lm import XlnetForPretraining
 from heedful.text.tokenizer import Tokenizer
-from heedful.text.xlnet_pipeline import read_spiece
 
 
 def check_frame(tokenizer: Tokenizer, where: Path) -> None:
@@ -51,7 +50,6 @@ XLNET = Family(
     initialise=initialise,
     names=XLNET_NAMES,
     check_frame=check_frame,
-    other_tokenizer=read_spiece,
     classes={
         "Model": "XLNetModel",
         "PreTraining": "XLNetLMHeadModel",

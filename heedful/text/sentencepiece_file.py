@@ -15,7 +15,7 @@ from heedful.errors import HeedfulError
 from heedful.wire_format import fields
 
 _UNIGRAM = 1
-_UNKNOWN, _CONTROL, _USER_DEFINED = 2, 3, 4
+_UNKNOWN, _CONTROL = 2, 3
 _REMEDY = "fetch the file again, or convert it to a tokenizer.json with transformers (AutoTokenizer, save_pretrained)"
 
 
@@ -57,9 +57,7 @@ def _model(data: bytes, file: Path) -> SentencePieceModel:
         raise HeedfulError("the vocabulary is not a unigram model (model_type)", where=file, remedy=_REMEDY)
     if _UNKNOWN not in kinds:
         raise ValueError("it has no piece for what is unknown")
-    special = tuple(
-        text for (text, _), kind in zip(pieces, kinds, strict=True) if kind in (_UNKNOWN, _CONTROL, _USER_DEFINED)
-    )
+    special = tuple(text for (text, _), kind in zip(pieces, kinds, strict=True) if kind in (_UNKNOWN, _CONTROL))
     return SentencePieceModel(pieces, kinds.index(_UNKNOWN), special, _bytes(normalised.get(2, b"")))
 
 

@@ -13,6 +13,7 @@ from tokenizers import decoders, normalizers, pre_tokenizers, processors
 from heedful.atomic import atomic_file
 from heedful.errors import HeedfulError, no_such_model
 from heedful.json_files import read_json
+from heedful.text import sentencepiece_pipeline
 from heedful.text.bert_pipeline import SPECIAL_TOKENS, wordpiece_tokenizer
 
 # Hugging Face writes 1e30 for "no limit".
@@ -25,12 +26,12 @@ OTHER_NAMES: Mapping[str, tuple[str, ...]] = {
     "sep": ("<sep>", "</s>"),
     "mask": ("<mask>",),
 }
-FILES = ("tokenizer.json", "vocab.txt", "vocab.json")
+FILES = ("tokenizer.json", "vocab.txt", "vocab.json", *sentencepiece_pipeline.FILES)
 # What tokenizers of models that read from left to right have besides.
 _ENDS = ("bos", "eos")
 END_OF_TEXT = "<|endoftext|>"
 _TOKEN_KEYS = {f"{role}_token" for role in (*SPECIAL_TOKENS, *_ENDS)}
-_SWITCHES = ("do_lower_case", "strip_accents", "tokenize_chinese_chars")
+_SWITCHES = ("do_lower_case", "strip_accents", "tokenize_chinese_chars", "keep_accents")
 _REMEDY = "give a folder or file written by `heedful tokenizer train`, Hugging Face or Google"
 
 
@@ -42,6 +43,8 @@ def read(path: Path, lowercase: bool | None) -> tuple[tokenizers.Tokenizer, dict
         settings["do_lower_case"] = lowercase
     if file.name == "vocab.json":
         library, special_tokens = _read_merges(file, settings)
+    elif file.suffix == ".model":
+        library, special_tokens = sentencepiece_pipeline.sentencepiece_tokenizer(file, settings)
     elif file.suffix == ".json":
         library = _read_json(file, settings)
         special_tokens = _special_tokens(settings, library.get_vocab())
@@ -53,6 +56,11 @@ def read(path: Path, lowercase: bool | None) -> tuple[tokenizers.Tokenizer, dict
         special_tokens |= {"bos": END_OF_TEXT, "eos": END_OF_TEXT}
     limit = settings.get("model_max_length")
     return library, special_tokens, int(limit) if isinstance(limit, int | float) and 0 < limit < NO_LIMIT else None
+
+
+def is_here(folder: Path) -> bool:
+    """Whether a folder has the files of a tokenizer; a vocabulary of BPE alone, without its merges, is none."""
+    return any((folder / name).is_file() for name in FILES if name != "vocab.json" or (folder / "merges.txt").is_file())
 
 
 def _tokenizer_file(path: Path) -> Path:

@@ -10,6 +10,7 @@ import tokenizers
 import transformers
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors, trainers
 
+from heedful.checkpoints.folder import read_folder
 from heedful.errors import HeedfulError
 from heedful.text.tokenizer import Tokenizer
 
@@ -49,6 +50,16 @@ def test_byte_level_bpe_as_transformers_reads_it(roberta: Path, tmp_path: Path, 
     assert pair.ids == other("the cat", "a dog")["input_ids"] and set(pair.type_ids) == {0}
     assert tokenizer.frame.pair.between.ids == (2, 2)
     assert tokenizer.mask_id == other.mask_token_id
+
+
+def test_a_folder_with_vocabulary_and_merges_alone_has_its_tokenizer(roberta: Path, tmp_path: Path) -> None:
+    small = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
+    rows = Tokenizer.load(roberta).vocab_size
+    transformers.RobertaModel(transformers.RobertaConfig(vocab_size=rows, **small)).save_pretrained(tmp_path)
+    assert read_folder(tmp_path).tokenizer is None
+    for name in ("vocab.json", "merges.txt"):
+        (tmp_path / name).write_bytes((roberta / name).read_bytes())
+    assert read_folder(tmp_path).require_tokenizer().encode("the cat").ids == theirs(roberta)("the cat")["input_ids"]
 
 
 def test_words_one_by_one_have_a_space_before_them(roberta: Path) -> None:
