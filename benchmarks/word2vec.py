@@ -1,6 +1,7 @@
 """word2vec beside gensim: words a second and agreement with human judgements, on the same words of the same text.
 
     python benchmarks/word2vec.py [--language en] [--epochs 3] [--workers 2] [--documents 0] [--architecture skip-gram]
+    python benchmarks/word2vec.py --language zh --work words    # cuts the text once: kept in the folder `words`
 
 Both train vectors of the same width over the same vocabulary and sentences, with the same window, negatives, thinning
 out and epochs, in the same run, one after the other. English is judged on WS-353 and MEN, Chinese, cut by jieba, on
@@ -42,16 +43,20 @@ from heedful.training.training_config import TrainingConfig
 RATE, STEP = 0.025, 100  # stretches of a thousand words a step
 
 
-def corpus_of(language: str, documents: int, folder: Path) -> Corpus:
-    """The Wikipedia text with its words; only they are wanted, so a tokenizer that knows none will do."""
-    source = wikipedia(language)
+def corpus_of(language: str, documents: int, folder: Path, workers: int) -> Corpus:
+    """The Wikipedia text with its words; only they are wanted, so a tokenizer that knows none will do.
+
+    A corpus that is in `folder` already is taken as it is.
+    """
+    source, folder = wikipedia(language), folder / f"{language}-{documents or 'all'}"
+    folder.mkdir(parents=True, exist_ok=True)
     if documents:
         few = folder / "few.jsonl"
         few.write_text("\n".join(islice(read_lines(source), documents)), encoding="utf-8")
         source = few
     tokenizer = word_tokenizer([UNKNOWN], lowercase=True)
     settings, reading = TokenSettings(words=True, drop_headings=True), ReadingSettings(held_out_share=0.0)
-    return build_corpus([str(source)], folder / "corpus", tokenizer, settings, reading)
+    return build_corpus([str(source)], folder / "corpus", tokenizer, settings, reading, workers)
 
 
 def ours(
@@ -107,12 +112,13 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--width", type=int, default=100)
     parser.add_argument("--documents", type=int, default=0, help="only the first so many; 0 for all")
+    parser.add_argument("--work", type=Path, help="where the words of the text are kept for the next run")
     parser.add_argument("--no-save", action="store_true", help="print only")
     a = parser.parse_args()
     torch.set_num_threads(1)
     recipe = Word2VecRecipe(max_length=1000, architecture=a.architecture, workers=a.workers)
     with tempfile.TemporaryDirectory() as place:
-        text = running_words(corpus_of(a.language, a.documents, Path(place)), recipe)
+        text = running_words(corpus_of(a.language, a.documents, a.work or Path(place), a.workers), recipe)
         sides = {
             "heedful": ours(text, recipe, a.width, a.epochs, Path(place)),
             "gensim": theirs(text, recipe, a.width, a.epochs),

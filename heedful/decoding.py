@@ -341,7 +341,7 @@ def _first(start: Start, sentences: int, count: int, device: str) -> Tensor:
 
 def _draw(logits: Tensor, how: Sampling, rng: torch.Generator) -> Tensor:
     """A symbol of each hypothesis at random, (B, K, V) -> (B, K)."""
-    scaled = (logits / how.temperature).flatten(0, 1)
+    scaled = (logits if how.temperature == 1 else logits / how.temperature).flatten(0, 1)
     symbols = None
     if how.top_k or how.top_p < 1:
         scaled, symbols = scaled.topk(min(how.top_k or scaled.shape[1], scaled.shape[1]))

@@ -16,6 +16,7 @@ from heedful.inference.both_directions import score_both_ways
 from heedful.inference.embedder import Embedder
 from heedful.inference.left_to_right import score_left_to_right
 from heedful.inference.pseudo_perplexity import Score, perplexity, score_texts
+from heedful.inference.suited_verbs import suited_verbs
 
 # What WikiText has in place of rare words.
 UNKNOWN_MARK = "<unk>"
@@ -47,7 +48,12 @@ def kind_of_score(model: Embedder) -> Kind:
     family = model.folder.family
     if family.language_model is not None:
         return "left-to-right"
-    return "both directions" if family.two_way_lm is not None else "pseudo"
+    if family.two_way_lm is not None:
+        return "both directions"
+    if family.masked_lm is None:
+        what = f"a model of the type {model.folder.model_type} gives words no probability"
+        raise HeedfulError(what, where=model.folder.path, remedy=suited_verbs(model.folder))
+    return "pseudo"
 
 
 def window_of(model: Embedder, max_length: int | None) -> int | None:

@@ -33,7 +33,11 @@ def write_ladder_page(path: Path, told: Mapping[str, Any], runs: Mapping[str, Pa
 
 
 def reasons(rows: Sequence[Row], found: Sequence[Quantity]) -> list[tuple[str, str, str]]:
-    """What is missing: the model, of which quantities, and why; where training failed, that alone."""
+    """What is missing: the model, of which quantities, and why; where training failed, that alone.
+
+    Of a measurement that could not be taken only the first line: there is nothing to remedy where a model of one vector
+    a word has no perplexity. ladder.json has it all.
+    """
     told: dict[tuple[str, str], list[str]] = {}
     for row in rows:
         if row["reason"]:
@@ -41,7 +45,7 @@ def reasons(rows: Sequence[Row], found: Sequence[Quantity]) -> list[tuple[str, s
             continue
         for quantity in found:
             if quantity.value(row) is None and (why := quantity.reason(row)):
-                told.setdefault((row["model"], why), []).append(quantity.title)
+                told.setdefault((row["model"], why.splitlines()[0]), []).append(quantity.title)
     return [(model, ", ".join(titles), why) for (model, why), titles in told.items()]
 
 
@@ -53,16 +57,20 @@ def _tiles(told: Mapping[str, Any]) -> str:
 
 
 def _table(rows: Sequence[Row], found: Sequence[Quantity]) -> str:
-    head = "".join(f'<th scope="col">{markup(title)}</th>' for title in ("model", "sees", *(q.title for q in found)))
-    body = "".join(f"<tr>{_cells(row, found)}</tr>" for row in rows)
-    whole = f'<table class="wide"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+    """A column for each model, as in the terminal: there are fewer of them than quantities."""
+    head = "".join(f'<th scope="col">{markup(title)}</th>' for title in ("", *(row["model"] for row in rows)))
+    lines = [_line("sees", [row["sees"] for row in rows])]
+    lines += [_line(one.title, [_cell(row, one) for row in rows]) for one in found if any(map(one.value, rows))]
+    whole = f'<table class="wide"><thead><tr>{head}</tr></thead><tbody>{"".join(lines)}</tbody></table>'
     return section("The table", f'<div class="card">{whole}</div>')
 
 
-def _cells(row: Row, found: Sequence[Quantity]) -> str:
-    missing = "failed" if row["reason"] else None
-    told = [row["sees"], *((missing if one.value(row) is None else None) or one.told(row) for one in found)]
-    return f'<th scope="row">{markup(row["model"])}</th>' + "".join(f"<td>{markup(text)}</td>" for text in told)
+def _line(title: str, cells: Sequence[str]) -> str:
+    return f'<tr><th scope="row">{markup(title)}</th>{"".join(f"<td>{markup(text)}</td>" for text in cells)}</tr>'
+
+
+def _cell(row: Row, quantity: Quantity) -> str:
+    return "failed" if row["reason"] and quantity.value(row) is None else quantity.told(row)
 
 
 def _curves(rows: Sequence[Row], runs: Mapping[str, Path]) -> str:
@@ -80,11 +88,18 @@ def _curves(rows: Sequence[Row], runs: Mapping[str, Path]) -> str:
                 points = [(start + pace * step, y) for step, y in zip(series.steps, series.values, strict=True)]
                 charts.setdefault(series.leaf, []).append(Curve(row["model"], points, number=number))
     drawn = [
-        f'<figure class="card"><h3>{markup(words(name))}</h3>{line_chart(name, curves, end, "seconds")}</figure>'
+        f'<figure class="card"><h3>{markup(_heading(name, curves))}</h3>'
+        f"{line_chart(name, curves, end, 'seconds')}</figure>"
         for name, curves in charts.items()
     ]
     body = f'<div class="charts">{"".join(drawn)}</div><p class="aside">{CURVES_ASIDE}</p>'
     return section("Learning curves", body) if drawn else ""
+
+
+def _heading(loss: str, curves: Sequence[Curve]) -> str:
+    """The loss and whose it is."""
+    models = [curve.label for curve in curves]
+    return f"loss of {', '.join(models)}" + ("" if models == [loss] else f": {words(loss)}")
 
 
 def _bars(rows: Sequence[Row], found: Sequence[Quantity]) -> list[str]:
@@ -109,7 +124,7 @@ def _bar_chart(rows: Sequence[Row], quantity: Quantity) -> str:
 
 def _reasons(rows: Sequence[Row], found: Sequence[Quantity]) -> str:
     told = [{"model": model, "what": what, "why": why} for model, what, why in reasons(rows, found)]
-    return section("What is missing, and why", f'<div class="card">{table(told)}</div>') if told else ""
+    return section("What is missing, and why", f'<div class="card names">{table(told)}</div>') if told else ""
 
 
 def _settings(told: Mapping[str, Any]) -> str:

@@ -58,6 +58,7 @@ details + details { margin-top: .6rem; } summary { cursor: pointer; font-weight:
 pre { margin: 0; font: 13px/1.55 ui-monospace, "SF Mono", Menlo, "Noto Sans Mono", "Noto Sans Mono CJK SC", monospace;
   white-space: pre-wrap; overflow-wrap: anywhere; }
 td.text { overflow-wrap: anywhere; } table.wide tbody > tr > * { white-space: nowrap; }
+.names td:first-child { white-space: nowrap; }
 .none, .aside { color: var(--soft); margin: .6rem 0 0; }
 @media print { body { background: #fff; padding: 0; } .card { break-inside: avoid; } }
 """

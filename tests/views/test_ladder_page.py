@@ -21,7 +21,7 @@ def row(model: str, **told: Any) -> dict[str, Any]:
         "size": {"parameters": 5_000_000},
     }
     training = {"steps": 20, "seconds": 30.0, "start_seconds": 10.0, "tokens_per_second": 4000.0, "peak_memory": 3e8}
-    tried = {"frozen": {"score": "f1", "mean": 0.5, "spread": 0.01}, "tuned": {"reason": "too <small>"}}
+    tried = {"frozen": {"score": "f1", "mean": 0.5, "spread": 0.01}, "tuned": {"reason": "too <small>\n  remedy: grow"}}
     more = {"speed": {"words_per_second": 9000.0}, "pairs": {"ws": {"spearman": -0.25}}, "tasks": {"names": tried}}
     return {
         "model": model,
@@ -68,9 +68,9 @@ def test_the_page(tmp_path: Path) -> None:
     told = {"budget": "30s", "size": "mini", "settings": {"corpus": "some/corpus"}, "rows": ROWS}
     runs = {one["model"]: tmp_path / one["model"] for one in ROWS}
     page = write_ladder_page(tmp_path / "ladder.html", told, runs).read_text(encoding="utf-8")
-    assert (
-        "too &lt;small&gt;" in page and "failed" in page and "seconds 20\ngpt 4" in page
-    )  # 10 to start, 10 of 20 steps
+    assert "too &lt;small&gt;" in page and "seconds 20\ngpt 4" in page  # 10 to start, 10 of 20 steps
+    assert '<th scope="row">names frozen, f1</th><td>0.500 ±0.010</td><td>0.500 ±0.010</td><td>failed</td>' in page
+    assert "loss of gpt, bert: lm" in page
     assert "://" not in page and "src=" not in page and "href" not in page and "default-src 'none'" in page
 
 
