@@ -44,7 +44,8 @@ def rounded_weights(matrix: Tensor) -> Rounded:
 
 def rounded_tokens(x: Tensor, levels: int = LEVELS) -> Rounded:
     """Activations, each token by itself, as numbers from -levels to levels."""
-    largest = x.abs().amax(-1, keepdim=True).clamp_min_(_SMALLEST)
+    # Of both ends, and not of x.abs(), which would have to be written down first.
+    largest = torch.maximum(x.amax(-1, keepdim=True), -x.amin(-1, keepdim=True)).clamp_min_(_SMALLEST)
     return Rounded(torch.mul(x, levels / largest).round_().to(torch.int8), largest / levels)
 
 
@@ -66,7 +67,7 @@ class Int8Linear(nn.Module):
         super().__init__()
         self.levels = levels
         self.rounded = rounded_weights(linear.weight)
-        self.bias = None if linear.bias is None else linear.bias.detach()
+        self.bias: Tensor | None = None if linear.bias is None else linear.bias.detach()
 
     def forward(self, x: Tensor) -> Tensor:
         """(…, in) -> (…, out)."""

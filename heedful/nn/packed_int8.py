@@ -60,7 +60,8 @@ class PackedInt8Linear(nn.Module):
     def __init__(self, linear: Int8Linear) -> None:
         super().__init__()
         numbers, scales = linear.rounded
-        self.levels, self.bias = linear.levels, linear.bias
+        self.levels = linear.levels
+        self.bias: Tensor | None = linear.bias
         self.outputs, self.zero = len(numbers), linear.levels + 1
         # Plain attributes and not buffers: the packed layout is opaque, it cannot be saved or moved.
         self.packed = torch.ops.onednn.qlinear_prepack(numbers.contiguous(), None)
@@ -76,5 +77,9 @@ class PackedInt8Linear(nn.Module):
             *(moved, 1.0, 0, self.packed, self.scales, self.none, self.moved),
             *(1.0, 0, torch.float32, "none", [], ""),
         )
-        result = product.mul_(token.scales) if self.bias is None else torch.addcmul(self.bias, product, token.scales)
-        return result.view(*x.shape[:-1], self.outputs)
+        # In place: fresh memory would cost as much again as the sum.
+        if self.bias is not None:
+            torch.addcmul(self.bias, product, token.scales, out=product)
+        else:
+            product.mul_(token.scales)
+        return product.view(*x.shape[:-1], self.outputs)

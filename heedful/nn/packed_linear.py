@@ -25,7 +25,7 @@ def packed(linear: nn.Module, gelu: bool = False, form: str = "none") -> nn.Modu
         return PackedLinear(linear, gelu, form)
     assert isinstance(linear, Int8Linear)
     product = PackedInt8Linear(linear) if can_pack_int8() else linear
-    return nn.Sequential(product, nn.GELU(approximate=form)) if gelu else product
+    return nn.Sequential(product, _GeluInPlace(form)) if gelu else product
 
 
 def tied_linear(matrix: Tensor, bias: Tensor | None = None) -> nn.Linear:
@@ -42,6 +42,18 @@ def pack_int8(model: nn.Module) -> None:
         for name, child in list(module.named_children()):
             if isinstance(child, Int8Linear):
                 setattr(module, name, packed(child))
+
+
+class _GeluInPlace(nn.Module):
+    """GELU of what nobody else needs."""
+
+    def __init__(self, form: str) -> None:
+        super().__init__()
+        self.form = form
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(N, D) -> (N, D)."""
+        return torch.ops.aten.gelu_(x, approximate=self.form)  # type: ignore[no-any-return]
 
 
 class PackedLinear(nn.Module):
