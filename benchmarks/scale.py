@@ -5,16 +5,15 @@
 
 These are equalities, not speeds. A node of the cluster has one core; the second one is killed (its processes with
 SIGKILL) while corpus or vectors are made, and the files must be those of a run without Ray, byte for byte. Models are
-pretrained under torchrun over gloo, and each step's loss is held against that of one process.
+trained under torchrun over gloo, by every kind of run, and each step's loss is held against that of one process.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
-import json
+import math
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -24,35 +23,44 @@ from pathlib import Path
 from typing import Any
 
 from results_file import RESULTS, Table, write_results
+from sliced_runs import Losses, difference, gone_on, trained
 
-import heedful
 from heedful.data.corpus.build import BuildProgress, ReadingSettings, build_corpus
 from heedful.data.processes import Workers
 from heedful.data.ray_engine import ray_engine
 from heedful.inference.embed_file import EmbedProgress, embed_file
 from heedful.inference.load import load_embedder
 from heedful.text.tokenizer import Tokenizer
-from heedful.training.events import Progress
 
 PATIENCE = 600  # seconds after which a process counts as hanging
 MATERIAL = (
     "toy world --size normal",
     "tokenizer train world/documents.en.txt -o tokenizer --vocab-size 600",
     "corpus build world/documents.en.txt -o corpus --tokenizer tokenizer",
+    "corpus build world/documents.en.txt -o words --tokenizer tokenizer --words",
     "new model --tokenizer tokenizer --size tiny",
 )
 UNIT_BYTES = 40_000  # of text a shard, so that a small text has many
 TEXTS = 10 * 1024
-STEPS, HALF = 20, 10
+STEPS, FEW_STEPS = 20, 4
 TOLERANCE = 1e-5
+NEW = ("roberta", "xlm-roberta", "distilbert", "albert", "electra", "ernie", "mpnet", "modernbert", "lstm-lm", "gpt2")
+TRAINED = {"word2vec": "tiny", "elmo": "nano", "xlnet": "nano"}  # which have tokenizers of their own, and their sizes
+FAMILIES = (*NEW, *TRAINED)
 SMALL = {"num_cpus": 1, "object_store_memory": 80_000_000}
 
 
 def prepare(folder: Path) -> None:
     """The toy world, and what runs start from."""
-    for arguments in MATERIAL:
+    families = (
+        *(f"new {name} --tokenizer tokenizer --size nano --model {name}" for name in NEW),
+        *(f"pretrain words -o {name} --model {name} --size {size} --budget 1steps" for name, size in TRAINED.items()),
+    )
+    for arguments in (*MATERIAL, *families):
         command = [sys.executable, "-m", "heedful", *arguments.split()]
         subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=PATIENCE)
+    rows = (folder / "world/sentiment.en/dev.tsv").read_text("utf-8").splitlines(keepends=True)
+    (folder / "dev.tsv").write_text("".join(rows[:40]), "utf-8")
 
 
 class TwoNodes:
@@ -158,65 +166,69 @@ def lost_nodes(folder: Path) -> Table:
     return Table(("made on two nodes", "one of them killed", "against a run without Ray"), rows)
 
 
-def rank(folder: Path, run: Path, options: Sequence[str]) -> None:
-    """One process of a run: pretrain, and note the loss of every step."""
-    losses: dict[int, float] = {}
+def runs_to_slice(folder: Path) -> dict[str, Any]:
+    """A run of every kind and, under a classifier, every family; without dropout, which each rank draws for itself."""
+    exact = {"dropout": 0.0, "precision": "float32", "learning_rate": 1e-3}
+    own = {"checkpoint_every": STEPS // 2, "budget": f"{STEPS}steps"}
+    few = {"checkpoint_every": FEW_STEPS // 2, "budget": f"{FEW_STEPS}steps"}
+    world = folder / "world"
 
-    def hear(event: Any) -> None:
-        if isinstance(event, Progress):
-            losses[event.step] = sum(event.losses.values())
+    def finetuning(task: str, data: str, model: str = "model", **more: Any) -> dict[str, Any]:
+        given = {"task": task, "model": folder / model, "train": world / data, "batch_size": 16, "limit": 200}
+        return {"call": "finetune", "settings": {**exact, **own, **given, **more}}
 
-    heedful.pretrain(
-        folder / "corpus", output=run, size="tiny", init="random", dropout=0.0, batch_size=16, phases="32:100%",
-        budget=f"{STEPS}steps", learning_rate=1e-3, checkpoint_every=HALF, eval_every=0, precision="float32",
-        shard="shard" in options, resume="resume" in options, on_event=hear, progress=False,
-    )  # fmt: skip
-    if os.environ.get("RANK", "0") == "0":
-        run.with_suffix(".json").write_text(json.dumps(losses))
+    def translation(model: str) -> dict[str, Any]:
+        pairs = {"train": world / "short.en-zh/train.tsv", "source": "en", "target": "zh", "limit": 500}
+        shape = {"model": model, "size": "tiny", "vocab_size": 300, "batch_size": 300}
+        return {"call": "train_translator", "settings": {**exact, **own, **pairs, **shape}}
 
-
-def pretrained(folder: Path, run: Path, ranks: int, *options: str) -> dict[int, float]:
-    """The losses by step of a run in so many processes."""
-    launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}"] if ranks > 1 else []
-    command = [sys.executable, *launcher, __file__, "rank", str(folder), str(run), *options]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
-    if done.returncode:
-        sys.exit(done.stderr)
-    return {int(step): loss for step, loss in json.loads(run.with_suffix(".json").read_text()).items()}
+    sentiment = "sentiment.en/train.tsv"
+    scored = {"dev": folder / "dev.tsv", "seeds": 2}
+    pretraining = {
+        "corpus": folder / "corpus", "size": "tiny", "init": "random", "batch_size": 16, "phases": "32:100%",
+        "eval_every": 0,
+    }  # fmt: skip
+    return {
+        "pretrain": {"call": "pretrain", "settings": {**exact, **own, **pretraining}},
+        "finetune classify, two seeds": finetuning("classify", sentiment, **scored),
+        "finetune regress": finetuning("regress", "similarity.en/train.tsv"),
+        "finetune tag, a BiLSTM-CRF": finetuning("tag", "tags.en/train.conll", head="bilstm-crf", lstm_width=16),
+        "finetune answer": finetuning("answer", "questions.en/train.json", max_length=64),
+        "finetune choose, accumulated": finetuning("choose", "choices.en/train.jsonl", accumulate=3),
+        "translate train, a Transformer": translation("transformer"),
+        "translate train, an RNN with attention": translation("attention"),
+        **{f"finetune classify, {name}": finetuning("classify", sentiment, name, **few) for name in FAMILIES},
+    }
 
 
 def slices(folder: Path) -> Table:
-    """Models whole and in slices over processes, and those that go on from a checkpoint of four."""
-    one = pretrained(folder, folder / "one", 1)
-    rows = []
-
-    def note(what: str, found: dict[int, float]) -> None:
-        worst = max(abs(found[step] - one[step]) for step in found)
-        rows.append([what, len(found), f"{worst:.1e}", "yes" if worst <= TOLERANCE else "no"])
-        print(*rows[-1], sep="  |  ", flush=True)
-
-    note("2 processes, each the whole model", pretrained(folder, folder / "whole", 2))
-    note("2 processes, slices", pretrained(folder, folder / "two", 2, "shard"))
+    """Runs whole and in slices over processes, and those that go on from a checkpoint of four."""
+    runs = runs_to_slice(folder)
+    one = trained(runs, folder / "one", 1)
     four = folder / "four"
-    note("4 processes, slices", pretrained(folder, four, 4, "shard"))
-    shutil.rmtree(four / "checkpoints" / f"step-{STEPS:06d}")
-    shutil.rmtree(four / "model")
-    for ranks, how in ((1, ()), (2, ("shard",)), (2, ())):
-        again = folder / f"again-{ranks}-{'-'.join(how)}"
-        shutil.copytree(four, again)
-        told = "slices" if how else "whole"
-        note(f"from step {HALF} of the 4: {ranks} process{'es' * (ranks > 1)}, {told}",
-             pretrained(folder, again, ranks, "resume", *how))  # fmt: skip
-    return Table(
-        ("run", "steps", "largest difference of a step's loss from one process", f"within {TOLERANCE:g}"), rows
-    )
+    ways: dict[str, Callable[[], dict[str, Losses]]] = {
+        "2 processes, each the whole model": lambda: trained(runs, folder / "whole", 2),
+        "2, slices": lambda: trained(runs, folder / "two", 2, "shard"),
+        "4, slices": lambda: trained(runs, four, 4, "shard"),
+        "from a checkpoint of the 4: 1 process": lambda: gone_on(runs, four, 1),
+        "2, slices, from it": lambda: gone_on(runs, four, 2, "shard"),
+        "2, whole, from it": lambda: gone_on(runs, four, 2),
+    }
+    rows: dict[str, list[Any]] = {name: [name, len(one[name])] for name in runs}
+    worst = dict.fromkeys(runs, 0.0)
+    for way, train in ways.items():
+        for name, found in train().items():
+            apart = difference(found, one[name])
+            rows[name].append(f"{apart:.1e}" if apart < math.inf else str(found))
+            worst[name] = max(worst[name], apart)
+            print(name, way, rows[name][-1], sep="  |  ", flush=True)
+    for name, row in rows.items():
+        row.append("yes" if worst[name] <= TOLERANCE else "no")
+    return Table(("run", "steps", *ways, f"all within {TOLERANCE:g}"), list(rows.values()))
 
 
 def main() -> None:
     """Measure, and write the results."""
-    if sys.argv[1:2] == ["rank"]:
-        rank(Path(sys.argv[2]), Path(sys.argv[3]), sys.argv[4:])
-        return
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", choices=["ray", "slices"])
     parser.add_argument("--output", type=Path, default=RESULTS / "scale.json")
@@ -230,7 +242,8 @@ def main() -> None:
         options.output,
         "More than one machine",
         "Equalities, on the toy world: corpus and vectors on a Ray cluster of two nodes with one core each, both on "
-        "this machine; tiny BERTs pretrained without dropout under torchrun over gloo in float32, each step's loss.",
+        "this machine; small models trained without dropout under torchrun over gloo in float32, the largest "
+        "difference of a step's loss from that of one process.",
         tables,
     )
 

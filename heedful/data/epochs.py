@@ -31,10 +31,13 @@ class Epochs:
         return max(1, self._starts[whole] + (round(rest * len(self._batches(whole))) if rest else 0))
 
     def shares(self, number: int, rank: int, world: int, accumulate: int) -> list[list[int]]:
-        """What one of `world` processes takes of a step, in up to `micro-batches` parts; together always the same."""
+        """What one of `world` processes takes of a step, in up to `accumulate` parts; together always the same.
+
+        Each process has as many parts: those that gather a model's slices together do so once a part.
+        """
         batch = self._batch(number, world)
-        parts = [batch[i :: world * accumulate] for i in range(rank, world * accumulate, world)]
-        return [part for part in parts if part]
+        cuts = world * min(accumulate, len(batch) // world)
+        return [batch[i::cuts] for i in range(rank, cuts, world)]
 
     def check(self, world: int, steps: int) -> None:
         """Refuse, before training, a number of processes that is too great for a batch of the first epoch."""

@@ -93,9 +93,9 @@ class EncoderDecoderAttention(nn.Module):
         self.memory = nn.Linear(memory_width, 2 * width)  # keys, then values
         self.out = nn.Linear(width, width)
 
-    def remember(self, states: Tensor, layout: Layout) -> KeyValues:
-        """The keys and values of the encoder's states (N, D)."""
-        key, value = _heads(layout.pad(self.memory(states)), 2, self.heads)
+    def remember(self, projected: Tensor, layout: Layout) -> KeyValues:
+        """The keys and values of the encoder's states, which `memory` has made of them, (N, 2D)."""
+        key, value = _heads(layout.pad(projected), 2, self.heads)
         return KeyValues(key, value)
 
     def forward(self, x: Tensor, layout: Layout, memory: KeyValues, visible: Tensor | None) -> Tensor:

@@ -49,7 +49,7 @@ class TwoWayLstm(nn.Module):
         ranked = longest_first(lengths).to(x.device)
         outputs, last = self._over_time(steps, sizes.tolist(), self._begin(state, ranked, x))
         back = ranked.argsort()
-        after = LstmState(*(part[:, back].transpose(0, 1) for part in last))
+        after = LstmState(*(part.transpose(0, 1)[back] for part in last))
         return torch.stack([put_back(outputs[0], forwards), put_back(outputs[1], backwards)]), after
 
     def _begin(self, state: LstmState | None, ranked: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:

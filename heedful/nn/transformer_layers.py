@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -127,6 +128,8 @@ class View:
 class DecoderLayer(nn.Module):
     """Masked self-attention, attention to the encoder, and a feed-forward."""
 
+    also_forward: ClassVar[tuple[str, ...]] = ("projected",)  # computed like `forward` by whoever gathers the weights
+
     def __init__(self, shape: LayerShape, memory_width: int) -> None:
         super().__init__()
         self.attention = DecoderSelfAttention(shape.width, shape.heads, shape.attention_dropout)
@@ -143,6 +146,10 @@ class DecoderLayer(nn.Module):
         x = self.look_back(x, view, past)
         x = self.cross_residual(x, lambda y: self.cross(y, view.layout, memory, visible))
         return self.feed_forward_residual(x, self.feed_forward)  # type: ignore[no-any-return]
+
+    def projected(self, states: Tensor) -> Tensor:
+        """The keys and values that it needs of the encoder's states, (N, D) -> (N, 2D)."""
+        return self.cross.memory(states)  # type: ignore[no-any-return]
 
     def look_back(self, x: Tensor, view: View, past: KeyValues | None = None) -> Tensor:
         """The first sublayer alone."""
@@ -179,7 +186,7 @@ class Decoder(nn.Module):
 
     def remember(self, states: Tensor, layout: Layout, visible: Tensor | None) -> Memory:
         """What all layers need of the encoder's states (N, D)."""
-        return Memory(tuple(layer.cross.remember(states, layout) for layer in self), visible)
+        return Memory(tuple(layer.cross.remember(layer.projected(states), layout) for layer in self), visible)
 
     def forward(self, x: Tensor, view: View, memory: Memory, past: Sequence[KeyValues] | None = None) -> Tensor:
         """Embedded tokens (N, D) -> states (N, D); `past` has an entry a layer, see `DecoderSelfAttention`."""

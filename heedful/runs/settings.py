@@ -20,6 +20,7 @@ from heedful.text.rows import Rows
 
 S = TypeVar("S")
 Precision = Literal["auto", "float32", "bfloat16"]
+SHARD = "Under torchrun: a slice of the model in each process, not all of it (FSDP2)."
 # Where something is; settings keep it as a text.
 Place = str | Path
 _TOLD = "told"

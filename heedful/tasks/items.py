@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from hashlib import blake2b
 from itertools import accumulate, chain
 
 import numpy as np
@@ -133,6 +136,16 @@ class ItemSource:
         """The micro-batches of a step for one of `world` processes; together they are always the same items."""
         parts = [self._micro_batch(share) for share in self.epochs.shares(number, rank, world, accumulate)]
         return [JointMicroBatch(tuple(parts))] if self.whole else parts
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """What tells this data from any other."""
+        digest = blake2b(digest_size=16)
+        for item in self.items:
+            for window in item.windows:
+                digest.update(array("q", [len(window.ids), *window.ids, *window.segments, *window.rows]))
+            digest.update(array("d", [len(item.target), *item.target]))
+        return digest.hexdigest()
 
     def check(self, world: int, steps: int) -> None:
         """Refuse, before training, a number of processes that is too great for a batch of the first epoch."""

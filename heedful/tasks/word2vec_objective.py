@@ -36,7 +36,7 @@ class Word2VecObjective(PretrainingObjective):
     name = "word2vec"
     recipe = Word2VecRecipe
     settings: ClassVar[Mapping[str, str]] = {**TEXT_SETTINGS, "architecture": "architecture", "workers": "workers"}
-    unused = frozenset({"accumulate", "weight_decay", "clip"})
+    unused = frozenset({"accumulate", "weight_decay", "clip", "shard"})
     precision = "float32"
     use = "    heedful nearest FOLDER some words\n    heedful similarity FOLDER --pairs pairs.tsv"
 

@@ -20,7 +20,8 @@ def check_agreement(world: World, record: Any, source: Source, model: nn.Module 
     if world.size == 1:
         return
     versions = f"heedful {version('heedful')}, torch {torch.__version__}"
-    facts = {"version": versions, **dict(_flat(to_mapping(record))), "data": getattr(source, "fingerprint", "")}
+    # Other data often means other steps too: what the difference comes from is told, and not what follows from it.
+    facts = {"version": versions, "data": getattr(source, "fingerprint", ""), **dict(_flat(to_mapping(record)))}
     world.agree({**facts, **({} if model is None else {"model": weights_digest(model)})})
 
 

@@ -38,7 +38,8 @@ class Source(Protocol):
         """The micro-batches (at least one) of step `number`, counted from 0, for process `rank` of `world`.
 
         A pure function of its arguments, called in a background thread. All ranks and micro-batches together are the
-        same batch whatever `world` and `accumulate` are; where there are too few examples to cut, fewer come back.
+        same batch whatever `world` and `accumulate` are; where there are too few examples to cut, fewer come back, and
+        to every rank as many.
         """
 
 

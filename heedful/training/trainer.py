@@ -124,6 +124,8 @@ class _Run:
         """Every line of the loop happens on every rank, at the same step."""
         self.model.train()
         self._restore()
+        if self.config.shard and not self.sharded:
+            self._emit(Note("one process has all slices: it trains as it would without `shard`"))
         self._tell_needs()
         self.prefetch.start(self.state.step, self.state.accumulate)
         self.pace.append((time.perf_counter(), self.state.tokens))

@@ -26,6 +26,8 @@ def test_processes_and_micro_batches_share_a_batch() -> None:
     parts = [part for rank in range(2) for part in epochs.shares(3, rank, 2, 2)]
     assert sorted(number for part in parts for number in part) == [110, 111, 112, 113]
     assert len(epochs.shares(0, 0, 1, 9)) == 4  # more micro-batches than there are examples
+    uneven = Epochs(lambda epoch: [[1, 2, 3, 4, 5]])
+    assert [uneven.shares(0, rank, 2, 4) for rank in range(2)] == [[[1, 5], [3]], [[2], [4]]]  # to each as many
 
 
 def test_too_many_processes_are_refused() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from hashlib import blake2b
 
 import numpy as np
 
@@ -61,6 +63,15 @@ class BitextSource:
         """The micro-batches of a step for one of `world` processes; together they are always the same pairs."""
         shares = self.epochs.shares(number, rank, world, accumulate)
         return [BitextMicroBatch(bitext_of(self.pairs, share), number) for share in shares]
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """What tells these pairs from any others."""
+        digest = blake2b(digest_size=16)
+        for side in (self.pairs.source, self.pairs.target):
+            digest.update(side.starts.tobytes())
+            digest.update(side.ids.tobytes())
+        return digest.hexdigest()
 
     def check(self, world: int, steps: int) -> None:
         """Refuse, before training, a number of processes that is too great for a batch of the first epoch."""

@@ -91,6 +91,7 @@ def training_of(settings: FinetuningSettings, steps: int, eval_every: int = 0) -
         warmup=settings.warmup,
         weight_decay=settings.weight_decay,
         accumulate=settings.accumulate,
+        shard=settings.shard,
         precision=resolved(settings.precision),
         seed=settings.seed,
         eps=1e-8,

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from heedful.data.labelled.dataset import BadRows
 from heedful.errors import HeedfulError
-from heedful.runs.settings import Place, Precision, check_bounds, data_of, refuse_idle, told
+from heedful.runs.settings import SHARD, Place, Precision, check_bounds, data_of, refuse_idle, told
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,7 @@ class FinetuningSettings:
         least=1,
         formerly="portions",
     )
+    shard: bool = told(False, SHARD)
     precision: Precision = told("auto", "Mixed precision: bfloat16 where the processor has it, else float32.")
     max_length: int | None = told(None, "Tokens of a window.", unset="128; 384 for answer", least=1)
     stride: int | None = told(None, "Read longer texts in windows so many tokens apart.", least=0)

@@ -31,7 +31,7 @@ from heedful.views.report import REPORT
 
 SWEEP = "sweep.json"
 # What all runs must have in common to be compared, or what names them.
-COMMON = ("task", "output", "dev", "metric", "label", "seed", "seeds", "sweep")
+COMMON = ("task", "output", "dev", "metric", "label", "seed", "seeds", "sweep", "shard")
 
 
 def run_sweep(settings: FinetuningSettings, stage: Stage) -> Run:

@@ -37,6 +37,7 @@ from heedful.runs.pretraining.settings import PretrainingSettings
 from heedful.runs.pretraining.skip_gram_start import counted
 from heedful.runs.run import Ready, Run, Stage, carry_out
 from heedful.runs.settings import Place
+from heedful.runs.sharding import check_sharding
 from heedful.tasks.objectives import objective_of
 from heedful.tasks.pretraining_objective import PretrainingObjective
 from heedful.training.budget import RESERVE, TRIAL_STEPS, seconds_per_step
@@ -50,13 +51,11 @@ def pretrain(settings: PretrainingSettings, stage: Stage) -> Run:
 def prepare(settings: PretrainingSettings, stage: Stage) -> Ready:
     """Open the corpus, build the model and count the steps."""
     corpus = Corpus.open(settings.corpus)
-    if parse_budget(settings.budget).seconds and settings.shard:
-        what = "a `budget` of time is measured with the whole model on one device, which `shard` is there to avoid"
-        raise HeedfulError(what, remedy="give steps, tokens or epochs, as 20000steps")
     family = family_named(settings.model) if settings.start is None else read_folder(settings.start).family
     objective = objective_of(family)
     settings = completed(_in_its_precision(settings, objective, stage), objective, corpus)
     recipe_of(replace(settings, model=family.model_type), objective)
+    check_sharding(settings, stage.resume)
     objective.check(corpus)
     config = _model_config(settings, corpus, objective)
     rate = settings.learning_rate or rate_for(config)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal
 
-from heedful.runs.settings import Place, Precision, check_bounds, told
+from heedful.runs.settings import SHARD, Place, Precision, check_bounds, told
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class PretrainingSettings:
     )
     batch_size: int | None = told(None, "At the first length.", least=1, unset="by the recipe: 16; bert: 256")
     accumulate: int = told(1, "Gradient accumulation: micro-batches a step.", least=1, formerly="portions")
-    shard: bool = told(False, "Under torchrun: a slice of the model in each process, not all of it (FSDP2).")
+    shard: bool = told(False, SHARD)
     precision: Precision = told("auto", "Mixed precision: bfloat16 where the processor has it, else float32.")
     masking: str = told("token", "token, word or phrase.")
     mask_rate: float | None = told(

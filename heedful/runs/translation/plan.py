@@ -106,6 +106,7 @@ def training_of(
         weight_decay=settings.weight_decay,
         clip=settings.clip,
         accumulate=settings.accumulate,
+        shard=settings.shard,
         precision=resolved(settings.precision),
         seed=settings.seed,
         eval_every=eval_every,

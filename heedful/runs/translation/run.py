@@ -12,6 +12,7 @@ from heedful.models.seq2seq import Seq2Seq, Seq2SeqConfig, initialise_seq2seq
 from heedful.models.transformer import Transformer, initialise_transformer
 from heedful.runs.budget import parse_budget, steps_of_budget
 from heedful.runs.run import Ready, Run, Stage, carry_out, processes
+from heedful.runs.sharding import check_sharding
 from heedful.runs.translation.card import write_translation_card
 from heedful.runs.translation.dev import Dev
 from heedful.runs.translation.material import Material, read_bert
@@ -37,6 +38,7 @@ EVALUATIONS = 20
 
 def train_translator(settings: TranslationSettings, stage: Stage) -> Run:
     """Train as the settings say."""
+    check_sharding(settings, stage.resume)
     check(settings)
     return carry_out(prepare, settings, stage)
 

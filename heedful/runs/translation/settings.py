@@ -8,7 +8,7 @@ from dataclasses import KW_ONLY, dataclass, fields
 from typing import Any, Literal
 
 from heedful.errors import HeedfulError
-from heedful.runs.settings import Place, Precision, check_bounds, one_or_two, refuse_idle, told
+from heedful.runs.settings import SHARD, Place, Precision, check_bounds, one_or_two, refuse_idle, told
 
 # What a model that is trained already has of its own.
 SHAPE = ("model", "size", "set", "cell", "decoder", "encoder", "vocab_size", "separate", "tokenizer")
@@ -72,6 +72,7 @@ class TranslationSettings:
     forcing: str = told("1", "An RNN's teacher forcing: a share, or 1:0.5 over time.")
     batch_size: int = told(2048, "Tokens of both sides.", least=1)
     accumulate: int = told(1, "Gradient accumulation: micro-batches a step.", least=1, formerly="portions")
+    shard: bool = told(False, SHARD)
     precision: Precision = told("auto", "Mixed precision: bfloat16 where the processor has it, else float32.")
     seed: int = told(1, least=0)
     average: int = told(5, "The last N checkpoints.", least=0)
