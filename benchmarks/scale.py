@@ -183,7 +183,7 @@ def runs_to_slice(folder: Path) -> dict[str, Any]:
         return {"call": "train_translator", "settings": {**exact, **own, **pairs, **shape}}
 
     sentiment = "sentiment.en/train.tsv"
-    scored = {"dev": folder / "dev.tsv", "seeds": 2}
+    scored: dict[str, Any] = {"dev": folder / "dev.tsv", "seeds": 2}
     pretraining = {
         "corpus": folder / "corpus", "size": "tiny", "init": "random", "batch_size": 16, "phases": "32:100%",
         "eval_every": 0,

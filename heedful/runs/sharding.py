@@ -28,5 +28,5 @@ def check_sharding(settings: Any, resume: bool) -> None:
         raise HeedfulError(what, remedy="train in one process; `accumulate` makes room for large batches")
     if "WORLD_SIZE" not in os.environ and not resume:
         what = "`shard` gives each process of torchrun a slice of the model, and this process is alone"
-        remedy = "begin the command with torchrun --nproc-per-node 2 -m heedful, or leave `shard` out"
+        remedy = "let torchrun start several of it, as docs/scale.md shows, or leave `shard` out"
         raise HeedfulError(what, remedy=remedy)

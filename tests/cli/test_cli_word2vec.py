@@ -107,6 +107,11 @@ def test_nearest_words_and_analogies(world: Path) -> None:
     assert "a word is missing" in refused("nearest", world / "run", word, "-")
 
 
+def test_it_cannot_be_sliced(world: Path, tmp_path: Path) -> None:
+    said = refused("pretrain", world / "corpus", "-o", tmp_path / "run", "--model", "word2vec", "--shard")
+    assert "--shard has no effect on a model of the type word2vec" in said.replace("`shard`", "--shard")
+
+
 def test_the_static_matrix_of_a_bert_has_nearest_words_too(tiny_folder: Path) -> None:
     shown = done("nearest", tiny_folder, "cat", "unaffordable", "--top", 3).output
     assert shown.startswith("cat\n") and "[UNK]" not in shown and len(shown.splitlines()) == 8

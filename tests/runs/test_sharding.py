@@ -20,10 +20,10 @@ TRANSLATE: dict[str, Any] = {"train": "no.tsv", "output": "no-run"}
         ("finetune", {**FINETUNE, "features": (-1,)}, "`features` are computed by the whole model"),
         ("finetune", {**FINETUNE, "budget": "10m"}, "a `budget` of time"),
         ("finetune", {**FINETUNE, "task": "embed", "seeds": 3}, "embed does not go with `shard`"),
-        ("finetune", {**FINETUNE, "seeds": 3}, "torchrun --nproc-per-node"),
+        ("finetune", {**FINETUNE, "seeds": 3}, "let torchrun start several"),
         ("finetune", {**FINETUNE, "sweep": {"shard": "true,false"}}, "no such field"),
         ("train_translator", {**TRANSLATE, "budget": "10m"}, "a `budget` of time"),
-        ("train_translator", TRANSLATE, "torchrun --nproc-per-node"),
+        ("train_translator", TRANSLATE, "let torchrun start several"),
     ],
 )
 def test_what_slices_cannot_do_is_refused(
