@@ -124,8 +124,6 @@ class _Run:
         """Every line of the loop happens on every rank, at the same step."""
         self.model.train()
         self._restore()
-        if self.config.shard and not self.sharded:
-            self._emit(Note("one process has all slices: it trains as it would without `shard`"))
         self._tell_needs()
         self.prefetch.start(self.state.step, self.state.accumulate)
         self.pace.append((time.perf_counter(), self.state.tokens))
@@ -308,6 +306,8 @@ class _Run:
     def _tell_needs(self) -> None:
         """Say, before the first step, how much memory it will take."""
         if self.world.rank == 0 and self.state.step < self.config.steps and not self.sharded:
+            if self.config.shard:
+                self._emit(Note("this process is alone: it has the whole model, and not a slice"))
             number, accumulate = self.state.step, self.state.accumulate
             micro_batch = self.trainer.source.step(number, self.world.rank, self.world.size, accumulate)[0]
             objective = on_device(self.trainer.objective, self.config.precision, self.world.device)

@@ -108,6 +108,11 @@ def test_a_batch_too_small_for_the_processes_is_refused_on_all_of_them() -> None
     source.check(world=2, steps=9)
 
 
+def test_another_label_makes_another_fingerprint() -> None:
+    one, same, other = (ItemSource([item(1, 4, target=(n,))], "loss", 3, 0).fingerprint for n in (0.0, 0.0, 1.0))
+    assert one == same != other
+
+
 def test_nothing_to_train_on_is_refused() -> None:
     with pytest.raises(HeedfulError, match="nothing to train on"):
         ItemSource([], "loss", batch_size=3, seed=0)

@@ -41,6 +41,11 @@ def test_a_step_is_a_function_of_seed_and_number() -> None:
     assert [numbers(BitextSource(data, 300, seed=5).step(n)) for n in range(30)] != forwards
 
 
+def test_other_pairs_have_another_fingerprint() -> None:
+    one, same, other = (BitextSource(pairs(20, seed), 300, seed=1).fingerprint for seed in (0, 0, 1))
+    assert one == same != other
+
+
 @pytest.mark.parametrize(("world", "accumulate"), [(1, 3), (2, 1), (2, 2)])
 def test_processes_and_micro_batches_share_the_same_batch(world: int, accumulate: int) -> None:
     source = BitextSource(pairs(200), 500, seed=0)
