@@ -1,7 +1,7 @@
 """More than one machine, shown on one: a Ray cluster of two nodes that loses one, and models in slices over processes.
 
     python benchmarks/scale.py                          writes docs/results/scale.json; needs the extra ray
-    python benchmarks/scale.py --only slices --output scale.json
+    python benchmarks/scale.py --only slices            the second table, beside the first one of that file
 
 These are equalities, not speeds. A node of the cluster has one core; the second one is killed (its processes with
 SIGKILL) while corpus or vectors are made, and the files must be those of a run without Ray, byte for byte. Models are
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import json
 import math
 import os
 import subprocess
@@ -56,6 +57,9 @@ def prepare(folder: Path) -> None:
         *(f"new {name} --tokenizer tokenizer --size nano --model {name}" for name in NEW),
         *(f"pretrain words -o {name} --model {name} --size {size} --budget 1steps" for name, size in TRAINED.items()),
     )
+    if (folder / "dev.tsv").exists():  # which is made last
+        return
+    folder.mkdir(exist_ok=True)
     for arguments in (*MATERIAL, *families):
         command = [sys.executable, "-m", "heedful", *arguments.split()]
         subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=PATIENCE)
@@ -232,12 +236,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", choices=["ray", "slices"])
     parser.add_argument("--output", type=Path, default=RESULTS / "scale.json")
+    parser.add_argument("--work", type=Path, help="a folder to keep material and runs in, and to go on with")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+        folder = options.work or Path(name)
         prepare(folder)
-        tables = [lost_nodes(folder)] if options.only != "slices" else []
-        tables += [slices(folder)] if options.only != "ray" else []
+        before = json.loads(options.output.read_text())["tables"] if options.only else []
+        tables = [lost_nodes(folder) if options.only != "slices" else Table(**before[0])]
+        tables += [slices(folder) if options.only != "ray" else Table(**before[1])]
     write_results(
         options.output,
         "More than one machine",
@@ -245,6 +251,7 @@ def main() -> None:
         "this machine; small models trained without dropout under torchrun over gloo in float32, the largest "
         "difference of a step's loss from that of one process.",
         tables,
+        arguments=f"--only {options.only}" if options.only else "",
     )
 
 

@@ -28,7 +28,15 @@ Losses = list[tuple[int, float]] | str
 
 
 def trained(runs: Mapping[str, Any], folder: Path, ranks: int, *options: str) -> dict[str, Losses]:
-    """The losses of each run, carried out below `folder` in so many processes."""
+    """The losses of each run, carried out below `folder` in so many processes; what is finished is not repeated."""
+    if not (folder / LOSSES).exists():
+        if "resume" not in options:
+            shutil.rmtree(folder, ignore_errors=True)
+        _train(runs, folder, ranks, *options)
+    return {name: _losses(found) for name, found in json.loads((folder / LOSSES).read_text()).items()}
+
+
+def _train(runs: Mapping[str, Any], folder: Path, ranks: int, *options: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "runs.json"
     file.write_text(json.dumps(runs, default=str))
@@ -37,14 +45,15 @@ def trained(runs: Mapping[str, Any], folder: Path, ranks: int, *options: str) ->
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
     if done.returncode:
         raise RuntimeError(done.stderr)
-    return {name: _losses(found) for name, found in json.loads((folder / LOSSES).read_text()).items()}
 
 
 def gone_on(runs: Mapping[str, Any], source: Path, ranks: int, *options: str) -> dict[str, Losses]:
     """The losses of copies of the runs in `source` that lose their last checkpoint and go on from the one before."""
     folder = source.with_name("-".join([source.name, "on", str(ranks), *options]))
-    shutil.copytree(source, folder)
-    lose_the_end(folder)
+    if not (folder / LOSSES).exists():
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(source, folder, ignore=shutil.ignore_patterns(LOSSES))
+        lose_the_end(folder)
     return trained(runs, folder, ranks, "resume", *options)
 
 
