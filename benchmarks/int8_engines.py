@@ -34,6 +34,20 @@ def onnxruntime_vectors(model: Path, scratch: Path) -> Embed:
     return engines._padded(lambda encodings: session.run(None, dict(encodings))[0], model)
 
 
+def openvino_vectors(model: Path, scratch: Path) -> Embed:
+    """OpenVINO with weights in int8 for each channel, as its own tool makes them; inputs are rounded as they come."""
+    import nncf
+    import openvino
+
+    core = openvino.Core()
+    exact = core.read_model(engines._onnx(model, scratch))
+    small = nncf.compress_weights(exact, mode=nncf.CompressWeightsMode.INT8_SYM)
+    settings = {"INFERENCE_NUM_THREADS": engines.CORES, "INFERENCE_PRECISION_HINT": "f32"}
+    settings["DYNAMIC_QUANTIZATION_GROUP_SIZE"] = 2**16  # a whole token
+    compiled = core.compile_model(small, "CPU", settings)
+    return engines._padded(lambda encodings: compiled(dict(encodings))[0], model)
+
+
 def heedful_translations(model: Path, scratch: Path) -> Translate:
     """Our own search in int8."""
     from heedful.inference.load import load_translator
@@ -53,6 +67,7 @@ VECTORS: dict[str, Build] = {
     "heedful (int8)": heedful_vectors,
     "onnxruntime (int8)": onnxruntime_vectors,
     "ctranslate2 (int8)": partial(engines.ctranslate2, precision="int8"),
+    "openvino (int8)": openvino_vectors,
 }
 TRANSLATIONS: dict[str, Build] = {
     "heedful": translate_engines.heedful,

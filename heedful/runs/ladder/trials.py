@@ -88,7 +88,8 @@ def settings_of_try(
         checkpoint_every=0,
         pooling="mean" if "pooling" in fields else None,
         epochs=FROZEN_EPOCHS if frozen else settings.epochs,
-        learning_rate=FROZEN_RATE if frozen else settings.finetune_rate,
+        # Word vectors have no layers that a high rate could upset, and move nowhere with a low one.
+        learning_rate=FROZEN_RATE if frozen or rung.reads_words else settings.finetune_rate,
         dropout=None if frozen else DROPOUT,
     )
 
