@@ -8,12 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from heedful.checkpoints.family import Family
-from heedful.checkpoints.tensors import open_tensors
+from heedful.checkpoints.tensors import has_tensors, open_tensors
 from heedful.checkpoints.weights import WeightSource, source
 from heedful.errors import HeedfulError
 from heedful.models.encoder import EncoderConfig
 
-ONNX = "model.onnx"  # an exported folder has it instead of weights
+ONNX = "model.onnx"  # an exported folder has it instead of weights, others may have it beside them
+
+
+def is_exported(folder: Path) -> bool:
+    """Whether a folder has nothing but a model for ONNX Runtime."""
+    return (folder / ONNX).is_file() and not has_tensors(folder)
 
 
 @contextmanager
@@ -27,7 +32,7 @@ def open_weights(folder: Path, family: Family[Any], config: EncoderConfig) -> It
 
 def weight_notes(folder: Path, family: Family[Any], config: EncoderConfig) -> list[str]:
     """What is accepted in the weights although it is unusual: absent parts, repetitions, old names, other precision."""
-    if (folder / ONNX).is_file():
+    if is_exported(folder):
         return [f"{ONNX} computes, as it was exported"]
     names = family.names
     with open_weights(folder, family, config) as found:

@@ -14,11 +14,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from heedful.checkpoints.sentence_dense import Dense, read_dense
 from heedful.errors import HeedfulError
 from heedful.json_files import read_json, read_json_value, write_json
+
+if TYPE_CHECKING:
+    from torch import nn
 
 MODULES = "modules.json"
 LIMITS = "sentence_bert_config.json"
@@ -54,6 +57,12 @@ class SentenceSettings:
     normalize: bool = False
     prompts: Mapping[str, str] = field(default_factory=dict)  # what to put before texts, by its name
     dense: tuple[Dense, ...] = ()  # linear layers on the vectors, one after the other
+
+    def dense_layers(self) -> nn.Module | None:
+        """The linear layers with their weights, None where there are none; torch is needed from here on."""
+        from torch import nn
+
+        return nn.Sequential(*(layer.load() for layer in self.dense)) if self.dense else None
 
     def prompt(self, name: str) -> str:
         """The prompt of a name."""

@@ -67,6 +67,14 @@ class Tensors:
         return self._stored[name].read()
 
 
+def has_tensors(folder: Path) -> bool:
+    """Whether a folder has weights in any of the formats; they are not opened."""
+    files = (name for single, index, _ in _FORMATS for name in (single, index))
+    if any((folder / name).is_file() for name in (*files, SLICES)):
+        return True
+    return weights_file(folder) is not None or checkpoint_index(folder) is not None
+
+
 @contextmanager
 def open_tensors(folder: Path) -> Iterator[Tensors]:
     """Open the weights of a folder for the time of a `with` block."""

@@ -9,6 +9,7 @@ import click
 from heedful.cli.run_options import RunCommand
 from heedful.cli.shared_options import (
     encoding_option,
+    engine_option,
     force_int8_option,
     overwrite_option,
     precision_option,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 @click.option("--restart", is_flag=True, help="Throw away an unfinished output instead of continuing it.")
 @precision_option
 @force_int8_option
+@engine_option
 @overwrite_option
 @click.option("--device", help="cpu, cuda, cuda:1 …  [default: a GPU if there is one]")
 @click.option("--ray", metavar="ADDRESS", help="Compute on the machines of this Ray cluster, HOST:PORT.")
@@ -63,6 +65,7 @@ def command(
     restart: bool,
     precision: str,
     force: bool,
+    engine: str,
     overwrite: bool,
     device: str | None,
     ray: str | None,
@@ -83,6 +86,7 @@ def command(
       heedful embed MODEL lines.txt -o features.npy --layers -1,-2,-3,-4 --combine sum
       heedful embed MODEL lines.txt -o words.safetensors --unit word
       heedful embed MODEL lines.txt -o vectors.npy --precision int8
+      heedful embed MODEL lines.txt -o vectors.npy --engine onnxruntime
       heedful embed MODEL lines.txt -o tokens.jsonl --layers -1,-2
       heedful embed MODEL lines.txt -o vectors.npy --ray 10.0.0.1:6379
       zcat lines.gz | heedful embed MODEL - -o vectors.npy --normalize
@@ -94,10 +98,10 @@ def command(
     from heedful.inference.load import load_embedder
 
     kind = kind or _kind_of(output)
-    with _engine(ray, device, precision) as engine:
-        device, precision = (device, precision) if engine is None else ("cpu", "float32")
-        embedder = load_embedder(model, device, force, precision, own_texts(input, column))
-        tell_int8(embedder.int8)
+    with _cluster(ray, device, precision, engine) as cluster:
+        device, precision = (device, precision) if cluster is None else ("cpu", "float32")
+        embedder = load_embedder(model, device, force, precision, own_texts(input, column), engine)
+        tell_int8(embedder.int8 or embedder.exported)
         _tell_notes(embedder.folder.notes if verbose else ())
         wanted = embedder.features(
             layer_list(layers),
@@ -119,7 +123,7 @@ def command(
                 restart=restart,
                 overwrite=overwrite,
                 on_progress=lambda p: advance(p.texts, p.texts - p.resumed),
-                engine=engine,
+                engine=cluster,
             )
     _tell(result, output, embedder.limit(max_length))
 
@@ -141,14 +145,17 @@ class _ToldWhenStopped:
             raise SystemExit(130) from None
 
 
-def _engine(ray: str | None, device: str | None, precision: str) -> AbstractContextManager[RayEngine | None]:
+def _cluster(
+    ray: str | None, device: str | None, precision: str, engine: str
+) -> AbstractContextManager[RayEngine | None]:
     """The cluster that computes, if one is named."""
     from contextlib import nullcontext
 
     from heedful.data.ray_engine import ray_engine
 
-    if ray and (device not in (None, "cpu") or precision == "int8"):
-        raise click.UsageError("--ray computes in float32 on the cluster's processors: leave --device and int8 out")
+    if ray and (device not in (None, "cpu") or precision == "int8" or engine == "onnxruntime"):
+        what = "--ray computes in float32 on the cluster's processors: leave --device, int8 and onnxruntime out"
+        raise click.UsageError(what)
     return ray_engine(ray) if ray else nullcontext()
 
 

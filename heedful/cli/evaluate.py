@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 import click
 
 from heedful.cli.run_options import RunCommand
-from heedful.cli.shared_options import encoding_option, force_int8_option, overwrite_option, precision_option
+from heedful.cli.shared_options import (
+    encoding_option,
+    engine_option,
+    force_int8_option,
+    overwrite_option,
+    precision_option,
+)
 
 if TYPE_CHECKING:
     from heedful.data.labelled.dataset import BadRows
@@ -45,6 +51,7 @@ if TYPE_CHECKING:
 @overwrite_option
 @precision_option
 @force_int8_option
+@engine_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(
     models: tuple[str, ...],
@@ -58,6 +65,7 @@ def command(
     overwrite: bool,
     precision: str,
     force: bool,
+    engine: str,
     as_json: bool,
 ) -> None:
     """Score a fine-tuned model (a run folder or its model folder) on labelled DATA.
@@ -85,5 +93,5 @@ def command(
         answer_format(errors)
         check_free(errors, overwrite)
     settings = EvaluationSettings(Columns(text, pair, label), rounds, worst, bad_rows)
-    predictors = loaded(models[:-1], force, precision)
+    predictors = loaded(models[:-1], force, precision, engine)
     evaluate_and_show(models[:-1], predictors, models[-1], settings, as_json, errors)

@@ -23,11 +23,11 @@ from heedful.json_files import finite
 from heedful.tasks.task import Detail, Prediction, Task
 
 
-def loaded(models: Sequence[str], force: bool, precision: str) -> list[Predictor]:
-    """The models to score; what int8 costs each of them is told."""
-    found = [predictor(model, force=force, precision=precision) for model in models]
+def loaded(models: Sequence[str], force: bool, precision: str, engine: str) -> list[Predictor]:
+    """The models to score; what int8 or another engine costs each of them is told."""
+    found = [predictor(model, force=force, precision=precision, engine=engine) for model in models]
     for one in found:
-        tell_int8(one.int8)
+        tell_int8(one.int8 or one.exported)
     return found
 
 

@@ -10,7 +10,12 @@ import click
 @click.option(
     "--to", "engine", required=True, type=click.Choice(["onnx", "ctranslate2"]), help="The engine to write for."
 )
-@click.option("-o", "--output", required=True, type=click.Path(file_okay=False), help="The folder to write.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(file_okay=False),
+    help="The folder to write.  [default: for ONNX, model.onnx beside the weights]",
+)
 @click.option(
     "--precision",
     "--quantization",
@@ -20,16 +25,18 @@ import click
 )
 @click.option("--texts", type=click.Path(dir_okay=False), help="For ONNX: lines to compare on, the first 100.")
 @click.option("--overwrite", is_flag=True, help="Replace a model that is there.")
-def command(model: str, engine: str, output: str, precision: str, texts: str | None, overwrite: bool) -> None:
+def command(model: str, engine: str, output: str | None, precision: str, texts: str | None, overwrite: bool) -> None:
     """Write MODEL (a model folder or a run) for ONNX Runtime or, a translation Transformer, for CTranslate2.
 
     An ONNX folder holds model.onnx for any batch and length, with pooling or the head of its task, and the tokenizer.
     What it says is compared with ours after it is written, and the differences are printed; one that says something
-    else is not kept. `heedful embed`, `similarity` and `predict` take such a folder like any other.
+    else is not kept. `heedful embed`, `similarity`, `predict`, `evaluate` and `serve` take such a folder like any
+    other. Without -o, model.onnx is written beside the weights of MODEL, for `--engine onnxruntime`.
 
     \b
     Examples:
       heedful export MODEL --to onnx -o exported
+      heedful export MODEL --to onnx
       heedful export run --to onnx --precision int8 -o small
       heedful export run --to ctranslate2 -o translator
     """
@@ -39,13 +46,19 @@ def command(model: str, engine: str, output: str, precision: str, texts: str | N
         from itertools import islice
 
         from heedful.checkpoints.folder import read_folder
-        from heedful.inference.onnx_export import SENTENCES, export_onnx
+        from heedful.inference.onnx_export import SENTENCES, export_beside, export_onnx
         from heedful.text.documents import read_lines
 
         lines = [line for line in islice(read_lines(texts), 100) if line.strip()] if texts else SENTENCES
-        found = export_onnx(read_folder(model_path(model)), output, precision, lines, overwrite)
-        click.echo(f"{output}: {precision} for ONNX Runtime; {found}", err=True)
+        folder = read_folder(model_path(model))
+        if output is None:
+            found = export_beside(folder, precision, lines, overwrite)
+        else:
+            found = export_onnx(folder, output, precision, lines, overwrite)
+        click.echo(f"{output or folder.weights / 'model.onnx'}: {found}", err=True)
         return
+    if output is None:
+        raise click.UsageError("name the folder to write with -o")
     from heedful.checkpoints.translation_folder import load_translation
     from heedful.export.ctranslate2_folder import export_ctranslate2
 

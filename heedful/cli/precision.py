@@ -10,10 +10,11 @@ import click
 
 if TYPE_CHECKING:
     from heedful.checkpoints.int8_scheme import Int8Scheme
+    from heedful.inference.onnx_export import Comparison
 
 
-def tell_int8(scheme: Int8Scheme | None) -> None:
-    """Say on standard error what int8 costs, if a model is in int8."""
+def tell_int8(scheme: Int8Scheme | Comparison | None) -> None:
+    """Say on standard error what int8 costs, if a model is in int8, or another engine."""
     if scheme is not None:
         click.echo(f"note: {scheme}", err=True)
 

@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from heedful.cli.shared_options import encoding_option, force_int8_option, overwrite_option, precision_option
+from heedful.cli.shared_options import (
+    encoding_option,
+    engine_option,
+    force_int8_option,
+    overwrite_option,
+    precision_option,
+)
 
 if TYPE_CHECKING:
     from heedful.inference.predictor import Predictor
@@ -22,6 +28,7 @@ if TYPE_CHECKING:
 @encoding_option
 @precision_option
 @force_int8_option
+@engine_option
 @overwrite_option
 def command(
     run: str,
@@ -32,6 +39,7 @@ def command(
     output: str | None,
     precision: str,
     force: bool,
+    engine: str,
     overwrite: bool,
 ) -> None:
     """What a fine-tuned model (a run folder or its model folder) says of a file of inputs, or of one TEXT.
@@ -63,18 +71,18 @@ def command(
     if source == "-" or _is_file(source):
         if pair is not None:
             raise click.UsageError("--pair goes with a TEXT; of a file, name the column with --pair-column")
-        predict_file(_loaded(run, force, precision), source, Columns(text_column, pair_column), output)
+        predict_file(_loaded(run, force, precision, engine), source, Columns(text_column, pair_column), output)
     else:
         refuse_file_name(source)
-        predict_text(_loaded(run, force, precision), source, pair, output)
+        predict_text(_loaded(run, force, precision, engine), source, pair, output)
 
 
-def _loaded(run: str, force: bool, precision: str) -> Predictor:
+def _loaded(run: str, force: bool, precision: str, engine: str) -> Predictor:
     from heedful.cli.precision import tell_int8
     from heedful.inference.load import predictor
 
-    found = predictor(run, force=force, precision=precision)
-    tell_int8(found.int8)
+    found = predictor(run, force=force, precision=precision, engine=engine)
+    tell_int8(found.int8 or found.exported)
     return found
 
 

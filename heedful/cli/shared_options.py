@@ -57,6 +57,13 @@ precision_option = click.option(
     show_default=True,
     help="auto is as the folder is stored; int8 is faster where the processor has VNNI.",
 )
+engine_option = click.option(
+    "--engine",
+    type=click.Choice(["auto", "heedful", "onnxruntime"]),
+    default="auto",
+    show_default=True,
+    help="auto is heedful's own, and ONNX Runtime for a folder with nothing but model.onnx.",
+)
 overwrite_option = click.option("--overwrite", is_flag=True, help="Replace a file that is there already.")
 text_option = click.option(
     "--text",

@@ -9,11 +9,13 @@ from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import torch
 
 from heedful.errors import HeedfulError
 from heedful.export.padded import PaddedEncoder, PaddedHead
+from heedful.models.encoder import Encoder
 
 INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 PRECISIONS = ("float32", "int8")
@@ -47,8 +49,8 @@ def write_onnx(model: PaddedEncoder | PaddedHead, path: Path, precision: str = "
                 dynamic_shapes=sizes,
             )
         except Exception as error:  # the exporter has many, for each thing it cannot express
-            what = "torch cannot express this kind of model as ONNX"
-            raise HeedfulError(what, remedy="use the folder itself") from error
+            what = f"torch cannot express a model of the type {_encoder(model).config.model_type} as ONNX"
+            raise HeedfulError(what, remedy="use the folder itself: every verb takes it") from error
         assert program is not None
         whole = path if precision == "float32" else path.with_suffix(".float32.onnx")
         program.save(str(whole), external_data=False)
@@ -57,10 +59,15 @@ def write_onnx(model: PaddedEncoder | PaddedHead, path: Path, precision: str = "
         whole.unlink()
 
 
+def _encoder(model: PaddedEncoder | PaddedHead) -> Encoder:
+    return model.encoder if isinstance(model, PaddedEncoder) else model.model.encoder
+
+
 def _quantize(whole: Path, path: Path) -> None:
     onnx, quantization = optional_module("onnx"), optional_module("onnxruntime.quantization")
     graph = onnx.load(str(whole))
     del graph.graph.value_info[:]  # torch notes shapes of weights before it transposes them, which are refused
+    _transpose_once(graph.graph, optional_module("onnx.numpy_helper"))
     onnx.save(graph, str(whole))
     with _quiet():
         quantization.quantize_dynamic(
@@ -72,11 +79,31 @@ def _quantize(whole: Path, path: Path) -> None:
         )
 
 
+def _transpose_once(graph: Any, arrays: ModuleType) -> None:
+    """Lay weights as products take them; the quantizer would transpose one that several share once for each of them."""
+    weights = {one.name: one for one in graph.initializer}
+    uses: dict[str, list[Any]] = {}
+    for node in graph.node:
+        for name in node.input:
+            uses.setdefault(name, []).append(_transposing(node) if node.op_type == "Gemm" else None)
+    for name, flags in uses.items():
+        if name in weights and len(weights[name].dims) == 2 and all(flags):
+            turned = arrays.to_array(weights[name]).T.copy()
+            weights[name].CopyFrom(arrays.from_array(turned, name))
+            for flag in flags:
+                flag.i = 0
+
+
+def _transposing(gemm: Any) -> Any:
+    """The attribute of a product that says its weights lie transposed; None if they do not."""
+    return next((one for one in gemm.attribute if one.name == "transB" and one.i), None)
+
+
 @contextmanager
 def _quiet() -> Iterator[None]:
     """torch tells of parts of its exporter that are not needed here, and onnxruntime of passes that it recommends."""
     before = logging.root.manager.disable
-    logging.disable(logging.WARNING)
+    logging.disable(logging.ERROR)  # what fails comes as an exception, and is told by us
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

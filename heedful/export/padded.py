@@ -15,6 +15,9 @@ from heedful.models.heads import Head, SequenceClassifier, SpanFinder, Tagger
 from heedful.nn.pooling import combine
 from heedful.schema import Batch, Group, Selection
 
+# The outputs' names, which are those of Hugging Face's and sentence-transformers' own exports.
+STATES, VECTORS, LOGITS = "last_hidden_state", "sentence_embedding", "logits"
+
 
 def padded_batch(ids: Tensor, mask: Tensor, segments: Tensor) -> Batch:
     """Three tensors (B, T), the mask 1 where a token is real, as one group of a flat batch."""
@@ -43,24 +46,26 @@ def padded_pool(states: Tensor, mask: Tensor, how: str) -> Tensor:
 class PaddedEncoder(nn.Module):
     """The states of the last layer, and a vector of each text."""
 
-    outputs = ("last_hidden_state", "sentence_embedding")
+    outputs = (STATES, VECTORS)
 
-    def __init__(self, encoder: Encoder, pooling: str, normalize: bool) -> None:
+    def __init__(self, encoder: Encoder, pooling: str, normalize: bool, dense: nn.Module | None = None) -> None:
+        """`dense` is what stands between the pooling and the length of a vector."""
         super().__init__()
         self.encoder, self.pooling, self.normalize = encoder, pooling, normalize
+        self.dense = dense or nn.Identity()
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor) -> tuple[Tensor, Tensor]:
         """(B, T) each -> (B, T, D) and (B, D)."""
         states = self.encoder(padded_batch(input_ids, attention_mask, token_type_ids)).last
         states = states.view(*input_ids.shape, -1)
-        vectors = padded_pool(states, attention_mask, self.pooling)
+        vectors = self.dense(padded_pool(states, attention_mask, self.pooling))
         return states, nn.functional.normalize(vectors, dim=-1) if self.normalize else vectors
 
 
 class PaddedHead(nn.Module):
-    """What a head says of each text, (B, K), or of each token, (B, T, K)."""
+    """What a head says of each text, (B, K), or of each token, (B, T, K), and the states of the last layer."""
 
-    outputs = ("logits",)
+    outputs = (LOGITS, STATES)
 
     def __init__(self, model: Head) -> None:
         super().__init__()
@@ -71,19 +76,21 @@ class PaddedHead(nn.Module):
             raise HeedfulError(what, remedy="train one with the linear head")
         self.model = model
 
-    def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor) -> Tensor:
-        """(B, T) each -> logits."""
+    def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor) -> tuple[Tensor, Tensor]:
+        """(B, T) each -> logits, and (B, T, D)."""
         encoder, layers = self.model.encoder, self.model.features or (-1,)
         batch = padded_batch(input_ids, attention_mask, token_type_ids)
-        hidden = encoder(batch, hidden=layers).hidden
+        hidden = encoder(batch, hidden=(*layers, -1)).hidden
+        last = hidden[encoder.layer_count].view(*input_ids.shape, -1)
         how = getattr(self.model, "combine", "concat")
         states = combine([hidden[encoder.layer_number(layer)] for layer in layers], how)
         if not isinstance(self.model, SequenceClassifier):
-            return self._said_of(batch, states).view(*input_ids.shape, -1)
+            return self._said_of(batch, states).view(*input_ids.shape, -1), last
         block = states.view(*input_ids.shape, -1)
-        last = self.model.pooling == "cls" and encoder.config.summary == "last"
-        pooling = "last" if last else self.model.pooling
-        return self._said_of(batch, padded_pool(block, attention_mask, pooling))
+        row = "last" if encoder.config.summary == "last" else "cls"
+        own = row if self.model.features else encoder.summary_pooling
+        pooling = own if self.model.pooling == "cls" else self.model.pooling
+        return self._said_of(batch, padded_pool(block, attention_mask, pooling)), last
 
     def _said_of(self, batch: Batch, states: Tensor) -> Tensor:
         rows = torch.arange(states.shape[0], device=states.device)

@@ -17,6 +17,7 @@ from heedful.inference.embed_tasks import chunks_by
 from heedful.inference.embedder import Chunk, Embedder
 from heedful.inference.features import Features
 from heedful.inference.heap import give_back_freed_memory
+from heedful.inference.onnx_engine import OnnxEncoder
 from heedful.inference.vector_file import FORMATS, VectorFile
 
 # How often what is written is brought to the disk, in seconds: the most that a kill can cost.
@@ -143,14 +144,26 @@ def _check(kind: str, wanted: Features, truncate: str) -> None:
 
 def _request(model: Embedder, wanted: Features, kind: str, limit: int) -> dict[str, Any]:
     """What makes an output the same one: settings and model."""
-    weights = sorted(model.folder.weights.glob("*.safetensors"))
     return {
         "features": {**asdict(wanted), "layers": list(wanted.layers)},
         "format": kind,
         "max_length": limit,
-        "model": [[str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns] for file in weights],
+        "model": [
+            [str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns]
+            for file in _weights(model.folder.weights)
+        ],
         **({} if model.int8 is None else {"int8_without": list(model.int8.float32)}),
+        **({"engine": "onnxruntime"} if isinstance(model.encoder, OnnxEncoder) else {}),
+        **({} if model.exported is None else {"exported": model.exported.precision}),
     }
+
+
+def _weights(folder: Path) -> list[Path]:
+    """The files that a model is read from, whatever format they are in."""
+    for pattern in ("*.safetensors", "*.bin", "*.ckpt*", "*.hdf5", "*.onnx"):
+        if found := sorted(folder.glob(pattern)):
+            return found
+    return []
 
 
 def _there_already(source: Iterator[str], target: VectorFile) -> EmbedProgress:

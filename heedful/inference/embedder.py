@@ -28,13 +28,15 @@ from heedful.data.batching import TOKENS_PER_BATCH, cut_by_tokens, flat_batch
 from heedful.errors import HeedfulError
 from heedful.inference.attention_maps import AttentionMaps, attention_input, attention_weights
 from heedful.inference.both_directions import TwoWayLm, two_way_lm_of
+from heedful.inference.engine_choice import onnx_session, runs_on_onnx
 from heedful.inference.features import Features, Pieces, Vectors, features_of
 from heedful.inference.fill_mask import Blank, fill_mask
 from heedful.inference.generator import TextGenerator, writing_of
 from heedful.inference.int8 import computes_in_int8, encoder_in_int8, head_in_int8
 from heedful.inference.language_models import unpacked_language_model
 from heedful.inference.masked_lm import MaskedLm, load_mlm_head
-from heedful.inference.onnx_engine import OnnxEncoder, onnx_file
+from heedful.inference.onnx_engine import OnnxEncoder
+from heedful.inference.onnx_export import Comparison
 from heedful.inference.predictor import Predictor
 from heedful.inference.smaller_batches import in_halves
 from heedful.inference.workers import worker_pool
@@ -83,7 +85,7 @@ class Embedder:
     """An encoder with its tokenizer, ready to turn texts into vectors.
 
     In the precision int8, or where the folder is stored so, `int8` tells what that costs; `texts` are some of the
-    user's own, on which it is found out.
+    user's own, on which it is found out. The `engine` is one of `heedful.inference.engine_choice`.
     """
 
     def __init__(
@@ -93,19 +95,24 @@ class Embedder:
         precision: str = "auto",
         force: bool = False,
         texts: Iterable[str] = (),
+        engine: str = "auto",
     ) -> None:
         self.folder = folder
         self.tokenizer = folder.require_tokenizer()
-        exported = onnx_file(folder.weights)
-        self.encoder: Encoder = OnnxEncoder(folder.model_config, exported) if exported else load_encoder(folder)
-        self.encoder.to(device)
         self.int8: Int8Scheme | None = None
-        if not exported and computes_in_int8(precision, device, folder.int8 is not None, force):
+        self.exported: Comparison | None = None  # how ONNX Runtime differs, where the model was exported for now
+        if runs_on_onnx(folder, engine):
+            self.device = "cpu"
+            session, self.exported = onnx_session(folder, precision)
+            self.encoder: Encoder = OnnxEncoder(folder.model_config, session)
+            return
+        self.device = device
+        self.encoder = load_encoder(folder).to(device)
+        if computes_in_int8(precision, device, folder.int8 is not None, force):
             self.int8 = encoder_in_int8(folder, self.encoder, texts)
         if device == "cpu" and can_pack():
             self.encoder.pack()
             pack_int8(self.encoder)
-        self.device = device
 
     def embed(
         self,
@@ -248,8 +255,8 @@ class Embedder:
     @cached_property
     def dense(self) -> nn.Module | None:
         """The linear layers that a folder of sentence-transformers has after its pooling."""
-        layers = self.folder.sentence.dense if self.folder.sentence else ()
-        return nn.Sequential(*(layer.load() for layer in layers)).to(self.device) if layers else None
+        layers = self.folder.sentence.dense_layers() if self.folder.sentence else None
+        return layers.to(self.device) if layers is not None else None
 
     def limit(self, max_length: int | None) -> int:
         """The greatest number of tokens of a text: the folder's own, or what is asked for if the model has room."""

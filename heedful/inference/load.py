@@ -24,17 +24,19 @@ def load(
     force: bool = False,
     precision: str = "auto",
     texts: Iterable[str] = (),
+    engine: str = "auto",
 ) -> Embedder | Translator:
     """Load a model folder, or that of a run, as what the model type in its config.json makes of it.
 
     `device` is cpu, cuda, cuda:1 …, None for a GPU if there is one and else the processor. `force` takes an encoder's
     tokenizer although it has far fewer pieces than the model has rows, and computes in int8 where that hardly pays.
     `precision` is float32, int8 (on a CPU), or auto: as the folder is stored. What int8 costs is found out on `texts`,
-    some of your own, or else on sentences of ours.
+    some of your own, or else on sentences of ours. `engine` is auto, heedful, or another that can compute the model:
+    onnxruntime, and for translations ctranslate2.
     """
     if is_translation(model_path(folder)):
-        return load_translator(folder, device, precision=precision, force=force, texts=texts)
-    return load_embedder(folder, device, force, precision, texts)
+        return load_translator(folder, device, engine, precision, force, texts)
+    return load_embedder(folder, device, force, precision, texts, engine)
 
 
 def load_embedder(
@@ -43,9 +45,11 @@ def load_embedder(
     force: bool = False,
     precision: str = "auto",
     texts: Iterable[str] = (),
+    engine: str = "auto",
 ) -> Embedder:
-    """Load a folder with an encoder, such as BERT's; `force`, `precision` and `texts` as in `load`."""
-    return Embedder(read_folder(model_path(folder), force), _device(device, precision), precision, force, texts)
+    """Load a folder with an encoder, such as BERT's; `force`, `precision`, `texts` and `engine` as in `load`."""
+    on = _device(device, precision)
+    return Embedder(read_folder(model_path(folder), force), on, precision, force, texts, engine)
 
 
 def load_translator(
@@ -61,10 +65,16 @@ def load_translator(
     return Translator(load_translation(model_path(folder)), on, engine, precision, force, texts)
 
 
-def predictor(folder: str | Path, device: str | None = None, force: bool = False, precision: str = "auto") -> Predictor:
-    """Load a fine-tuned folder, or the one of a run, for its answers alone; `force` and `precision` as in `load`."""
+def predictor(
+    folder: str | Path,
+    device: str | None = None,
+    force: bool = False,
+    precision: str = "auto",
+    engine: str = "auto",
+) -> Predictor:
+    """Load a fine-tuned folder, or the one of a run, for its answers alone; `force` and the others as in `load`."""
     on = _device(device, precision)
-    return Predictor(read_folder(model_path(folder), force), on, precision=precision, force=force)
+    return Predictor(read_folder(model_path(folder), force), on, precision=precision, force=force, engine=engine)
 
 
 def model_path(folder: str | Path) -> Path:

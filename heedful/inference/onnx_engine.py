@@ -1,4 +1,4 @@
-"""Exported folders answered by ONNX Runtime: an encoder and a head that look like ours and compute there."""
+"""Exported models answered by ONNX Runtime: an encoder and a head that look like ours and compute there."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from heedful.checkpoints.folder_weights import ONNX
 from heedful.errors import HeedfulError
 from heedful.export.onnx_file import INPUTS, optional_module
+from heedful.export.padded import LOGITS, STATES
 from heedful.models.encoder import Encoder, EncoderConfig, check_lengths
 from heedful.schema import Batch, Encoded, Selection
 
@@ -30,18 +30,23 @@ class Session:
         except Exception as error:  # the library has an exception of its own for each thing that may be wrong
             what = f"ONNX Runtime cannot load the file: {str(error).splitlines()[0]}"
             raise HeedfulError(what, where=path, remedy="export the model again") from error
+        self._path = path
         self._inputs = {one.name for one in self._session.get_inputs()}
+        self._outputs = [one.name for one in self._session.get_outputs()]
 
-    def __call__(self, batch: Batch) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-        """The first output for the sequences of a batch, and which of the padded cells hold a token, (B, T)."""
+    def __call__(self, batch: Batch, output: str) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        """An output for the sequences of a batch, and which of the padded cells hold a token, (B, T)."""
+        if output not in self._outputs:
+            what = f"the model has no output {output}; its outputs are {', '.join(self._outputs)}"
+            raise HeedfulError(what, where=self._path, remedy="export the model again, by `heedful export`")
         lengths = np.array(batch.lengths)
         real = np.arange(lengths.max(initial=1))[None, :] < lengths[:, None]
         given = {"attention_mask": real.astype(np.int64)}
         for name, flat in (("input_ids", batch.ids), ("token_type_ids", batch.segments)):
             given[name] = np.zeros(real.shape, np.int64)
             given[name][real] = flat.numpy()
-        outputs = self._session.run(None, {name: given[name] for name in INPUTS if name in self._inputs})
-        return outputs[0], real
+        (said,) = self._session.run([output], {name: given[name] for name in INPUTS if name in self._inputs})
+        return said, real
 
 
 class OnnxEncoder(Encoder):
@@ -49,9 +54,9 @@ class OnnxEncoder(Encoder):
 
     has_attention = False
 
-    def __init__(self, config: EncoderConfig, path: Path) -> None:
+    def __init__(self, config: EncoderConfig, session: Session) -> None:
         super().__init__()
-        self.config, self._session = config, Session(path)
+        self.config, self.session = config, session
 
     def forward(
         self,
@@ -66,7 +71,7 @@ class OnnxEncoder(Encoder):
             what = "an exported model gives its last layer only"
             raise HeedfulError(what, remedy="ask for layer -1, or use the folder it was exported from")
         check_lengths(batch, self.max_length)
-        states, real = self._session(batch)
+        states, real = self.session(batch, STATES)
         return Encoded({self.layer_count: torch.from_numpy(states[real])}, {})
 
     @property
@@ -78,20 +83,15 @@ class OnnxEncoder(Encoder):
 class OnnxHead(nn.Module):
     """What a head says at the rows of a selection, (R, K), by ONNX Runtime."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, session: Session) -> None:
         super().__init__()
         self.place = nn.Parameter(torch.empty(0), requires_grad=False)  # tells that inputs belong on the CPU
-        self._session = Session(path)
+        self._session = session
 
     def forward(self, selection: Selection) -> Tensor:
         """The logits of tokens, or of the sequences in which the rows lie."""
-        logits, real = self._session(selection.batch)
+        logits, real = self._session(selection.batch, LOGITS)
         if logits.ndim == 3:
             return torch.from_numpy(logits[real])[selection.rows]
         ends = torch.tensor(selection.batch.lengths).cumsum(0)
         return torch.from_numpy(logits)[torch.searchsorted(ends, selection.rows, right=True)]
-
-
-def onnx_file(folder: Path) -> Path | None:
-    """The ONNX file of an exported folder; None in any other."""
-    return folder / ONNX if (folder / ONNX).is_file() else None

@@ -1,4 +1,4 @@
-"""A model folder written for ONNX Runtime and compared with ours: encoders with their pooling, and task heads."""
+"""A model written for ONNX Runtime and compared with ours: encoders with their pooling, and task heads."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from numpy.typing import NDArray
 
-from heedful.atomic import atomic_file
+from heedful.atomic import atomic_file, atomic_path, check_free
 from heedful.checkpoints.encoder_folder import load_encoder
 from heedful.checkpoints.folder import CONFIG, ModelFolder
 from heedful.checkpoints.folder_weights import ONNX
@@ -22,7 +22,7 @@ from heedful.checkpoints.task_folder import TASK, is_for_task, load_for_task, re
 from heedful.data.batching import flat_batch
 from heedful.errors import HeedfulError
 from heedful.export.onnx_file import write_onnx
-from heedful.export.padded import PaddedEncoder, PaddedHead
+from heedful.export.padded import STATES, PaddedEncoder, PaddedHead
 from heedful.inference.onnx_engine import Session
 from heedful.json_files import write_json
 from heedful.models.heads import Head
@@ -34,6 +34,7 @@ SENTENCES = (
     "磨坊主有一只灰狗。",
     "Yes.",
     "A longer sentence, which says little but says it with many words, commas and a 2026, so that others are padded.",
+    "A text longer than the window that some layers look through. " * 30,
 )
 # Float32 differs by rounding alone. In int8 every matmul is rounded to 8 bits: the direction of a vector must stay.
 LARGEST, LOWEST_COSINE = 1e-3, 0.9
@@ -51,7 +52,7 @@ USE = """# {name} for ONNX Runtime
     }}
     {outputs} = session.run(None, {{i.name: inputs[i.name] for i in session.get_inputs()}})
 
-heedful takes this folder as it takes any other, for `embed`, `similarity` and `predict`.
+heedful takes this folder as it takes any other, for `embed`, `similarity`, `predict`, `evaluate` and `serve`.
 """
 
 
@@ -59,11 +60,13 @@ heedful takes this folder as it takes any other, for `embed`, `similarity` and `
 class Comparison:
     """How far what the exported model says is from what ours says, over a few texts."""
 
+    precision: str
     largest: float  # difference of any number
     cosine: float  # the lowest of any vector
 
     def __str__(self) -> str:
-        return f"largest difference {self.largest:.1e}, lowest cosine {self.cosine:.5f}"
+        differ = f"largest difference {self.largest:.1e}, lowest cosine {self.cosine:.5f}"
+        return f"{self.precision} for ONNX Runtime; beside ours: {differ}"
 
 
 def export_onnx(
@@ -73,18 +76,11 @@ def export_onnx(
     texts: Sequence[str] = SENTENCES,
     overwrite: bool = False,
 ) -> Comparison:
-    """Write the folder, and compare; one that says something else than ours is not written."""
+    """Write a folder for ONNX Runtime alone, and compare; one that says something else than ours is not written."""
     tokenizer = folder.require_tokenizer()
     model, task = _padded(folder)
     with new_folder(output, tokenizer, folder.model_config.vocab_size, overwrite) as new:
-        write_onnx(model, new / ONNX, precision)
-        found = _compared(folder, model, new / ONNX, texts)
-        if found.cosine < LOWEST_COSINE or (precision == "float32" and found.largest > LARGEST):
-            raise HeedfulError(
-                f"the exported model is not the same: {found}",
-                where=output,
-                remedy="use float32" if precision == "int8" else "this family cannot be exported; use its own folder",
-            )
+        found = _written(folder, model, new / ONNX, precision, texts)
         write_json(new / CONFIG, {key: value for key, value in folder.config.items() if key != KEY})
         if task:
             write_json(new / TASK, task)
@@ -95,38 +91,66 @@ def export_onnx(
     return found
 
 
+def export_beside(
+    folder: ModelFolder, precision: str = "float32", texts: Sequence[str] = SENTENCES, overwrite: bool = False
+) -> Comparison:
+    """Write the model for ONNX Runtime beside the weights of its folder, and compare as `export_onnx` does."""
+    check_free(folder.weights / ONNX, overwrite)
+    with atomic_path(folder.weights / ONNX) as path:
+        return _written(folder, _padded(folder)[0], path, precision, texts)
+
+
+def _written(
+    folder: ModelFolder, model: PaddedEncoder | PaddedHead, path: Path, precision: str, texts: Sequence[str]
+) -> Comparison:
+    """Write the file; one that says something else than the model is refused."""
+    write_onnx(model, path, precision)
+    found = Comparison(precision, *_compared(folder, model, path, texts))
+    if found.cosine < LOWEST_COSINE or (precision == "float32" and found.largest > LARGEST):
+        raise HeedfulError(
+            f"the exported model is not the same: {found}",
+            where=folder.path,
+            remedy="use float32" if precision == "int8" else "this family cannot be exported; use its own folder",
+        )
+    return found
+
+
 def _padded(folder: ModelFolder) -> tuple[PaddedEncoder | PaddedHead, dict[str, Any]]:
     if not is_for_task(folder):
-        sentence = folder.sentence or SentenceSettings()
-        if sentence.dense:
-            what = "a folder with Dense modules after its pooling cannot be written for ONNX"
-            raise HeedfulError(what, where=folder.path, remedy="export a copy without modules.json")
-        return PaddedEncoder(load_encoder(folder), sentence.pooling, sentence.normalize), {}
+        sentence = folder.sentence or SentenceSettings(folder.family.pooling)
+        return PaddedEncoder(load_encoder(folder), sentence.pooling, sentence.normalize, sentence.dense_layers()), {}
     settings = {"max_length": folder.max_length, **read_task(folder.weights)}
     model = load_for_task(folder, task_of(settings, folder.weights / TASK).model, seed=0, complete=True)
     assert isinstance(model, Head)
     return PaddedHead(model), settings
 
 
-def _compared(folder: ModelFolder, model: PaddedEncoder | PaddedHead, path: Path, texts: Sequence[str]) -> Comparison:
-    """The exported model on padded texts beside ours on each text alone."""
+def _compared(
+    folder: ModelFolder, model: PaddedEncoder | PaddedHead, path: Path, texts: Sequence[str]
+) -> tuple[float, float]:
+    """The largest difference of any output, and the lowest cosine of a state: padded texts there, single ones here."""
     encodings = folder.require_tokenizer().encode_batch(list(texts), folder.max_length)
-    batch = flat_batch([e.ids for e in encodings])
-    theirs, real = Session(path)(batch)
-    found = [theirs[i][real[i]] if theirs.ndim == 3 else theirs[i : i + 1] for i in range(len(texts))]
-    with torch.no_grad():
-        ours = [_alone(model, e.ids) for e in encodings]
-    largest = max(float(np.abs(a - b).max()) for a, b in zip(found, ours, strict=True))
-    return Comparison(largest, min(_cosine(a, b) for a, b in zip(found, ours, strict=True)))
+    batch, session = flat_batch([e.ids for e in encodings]), Session(path)
+    ours = [_alone(model, e.ids) for e in encodings]
+    largest, cosine = 0.0, 1.0
+    for name in model.outputs:
+        theirs, real = session(batch, name)
+        for number, one in enumerate(ours):
+            said = theirs[number][real[number]] if theirs.ndim == 3 else theirs[number : number + 1]
+            largest = max(largest, float(np.nan_to_num(np.abs(said - one[name]), nan=np.inf).max()))
+            if name == STATES:  # an answer may be near zero, and then its direction says nothing
+                cosine = min(cosine, _cosine(said, one[name]))
+    return largest, cosine
 
 
-def _alone(model: PaddedEncoder | PaddedHead, ids: list[int]) -> Any:
+@torch.no_grad()
+def _alone(model: PaddedEncoder | PaddedHead, ids: list[int]) -> dict[str, NDArray[Any]]:
+    """All outputs for one text without padding."""
     one = torch.tensor([ids])
     said = model(one, torch.ones_like(one), torch.zeros_like(one))
-    first: Tensor = said if isinstance(said, Tensor) else said[0]
-    return first[0].numpy() if first.ndim == 3 else first.numpy()
+    return {name: (x[0] if x.ndim == 3 else x).numpy() for name, x in zip(model.outputs, said, strict=True)}
 
 
-def _cosine(a: Any, b: Any) -> float:
+def _cosine(a: NDArray[Any], b: NDArray[Any]) -> float:
     norms = np.linalg.norm(a, axis=-1) * np.linalg.norm(b, axis=-1)
     return float(((a * b).sum(-1) / np.maximum(norms, 1e-9)).min())

@@ -21,8 +21,10 @@ from heedful.data.labelled.dataset import BadRows, Columns, Dataset, TextRow
 from heedful.data.labelled.spellings import respelled, spelling_of
 from heedful.data.tables import RAGGED, ending
 from heedful.errors import HeedfulError
+from heedful.inference.engine_choice import onnx_session, runs_on_onnx
 from heedful.inference.int8 import computes_in_int8, encoder_in_int8
-from heedful.inference.onnx_engine import OnnxHead, onnx_file
+from heedful.inference.onnx_engine import OnnxEncoder, OnnxHead
+from heedful.inference.onnx_export import Comparison
 from heedful.inference.workers import worker_pool
 from heedful.models.encoder import Encoder, encoder_of
 from heedful.nn.packed_linear import can_pack, pack_int8
@@ -58,7 +60,7 @@ class Predictor:
     """A fine-tuned model with its task and tokenizer.
 
     An `encoder` that is loaded already takes the place of the one that is read with the head, so that only one stays
-    in memory. `precision` and `force` are those of `heedful.load`.
+    in memory. `precision`, `force` and `engine` are those of `heedful.load`.
     """
 
     def __init__(
@@ -68,6 +70,7 @@ class Predictor:
         encoder: Encoder | None = None,
         precision: str = "auto",
         force: bool = False,
+        engine: str = "auto",
     ) -> None:
         self.tokenizer = folder.require_tokenizer()
         # A folder of Hugging Face's does not say how long its windows were: as long as it allows.
@@ -78,8 +81,13 @@ class Predictor:
         self.trained_on = from_mapping(TrainingData, told, file)
         folder.check_room(f"max_length {self.task.max_length} is", self.task.max_length, where=file)
         self.int8: Int8Scheme | None = None
-        if exported := onnx_file(folder.weights):
-            self.model: nn.Module = OnnxHead(exported)
+        self.exported: Comparison | None = None  # how ONNX Runtime differs, where the model was exported for now
+        if isinstance(encoder, OnnxEncoder):
+            self.model: nn.Module = OnnxHead(encoder.session)
+            return
+        if encoder is None and runs_on_onnx(folder, engine):
+            session, self.exported = onnx_session(folder, precision)
+            self.model = OnnxHead(session)
             return
         self.model = load_for_task(folder, self.task.model, seed=0, complete=True).to(device).eval()
         if encoder is not None:

@@ -11,20 +11,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from heedful.checkpoints.encoder_folder import load_encoder, load_for_pretraining, load_head
 from heedful.checkpoints.folder import ModelFolder, read_folder
+from heedful.checkpoints.folder_weights import is_exported
 from heedful.checkpoints.task_folder import load_for_task, read_task
 from heedful.data.batching import TOKENS_PER_BATCH, cut_by_tokens, flat_batch
 from heedful.errors import HeedfulError
+from heedful.export.padded import LOGITS, STATES
+from heedful.inference.engine_choice import onnx_session
 from heedful.inference.load import model_path
 from heedful.models.encoder import Encoder
 from heedful.models.heads import SequenceClassifier
 from heedful.schema import Batch, Selection
 from heedful.tasks.registry import task_of
+from heedful.tasks.task import Task
 
 # Rounding of float32, added up over a dozen layers, stays far below this; float16 copies of weights do not.
 TOLERANCE = 1e-4
@@ -125,12 +130,26 @@ def _made_up(rows: int, limit: int) -> list[list[int]]:
 
 def _answers(folder: ModelFolder, batches: Sequence[Batch]) -> dict[str, Tensor]:
     """All that a model computes for the batches: the states of each layer, and what its heads make of them."""
+    if is_exported(folder.weights):
+        return _exported_answers(folder, batches)
     encoder = load_encoder(folder)
     layers = range(encoder.layer_count + 1)
     states = [encoder(batch, hidden=layers).hidden for batch in batches]
     found = {f"layer {number}": torch.cat([one[number] for one in states]) for number in layers}
     last = found[f"layer {layers[-1]}"]
     return {**found, **_pretrained_heads(folder, encoder, last, batches), **_task_head(folder, batches)}
+
+
+def _exported_answers(folder: ModelFolder, batches: Sequence[Batch]) -> dict[str, Tensor]:
+    """What a folder for ONNX Runtime tells: the last layer's states, and what the head of a task says."""
+    (session, _), task = onnx_session(folder), _task(folder)
+    names = {f"layer {folder.model_config.layers}": STATES}
+    names |= {} if task is None else {f"head of the task {task.name}": LOGITS}
+    found = {what: [session(batch, output) for batch in batches] for what, output in names.items()}
+    return {
+        what: torch.cat([torch.from_numpy(said[real] if said.ndim == 3 else said) for said, real in some])
+        for what, some in found.items()
+    }
 
 
 def _pretrained_heads(
@@ -156,13 +175,19 @@ def _pretrained_heads(
 
 def _task_head(folder: ModelFolder, batches: Sequence[Batch]) -> Mapping[str, Tensor]:
     """The outputs of the head of a fine-tuned folder; none of any other."""
+    if (task := _task(folder)) is None:
+        return {}
+    model = load_for_task(folder, task.model, seed=0, complete=True)
+    return {f"head of the task {task.name}": torch.cat([model(_selection(model, batch)) for batch in batches])}
+
+
+def _task(folder: ModelFolder) -> Task[Any] | None:
+    """The task of a fine-tuned folder."""
     try:
         settings = read_task(folder.weights)
     except HeedfulError:
-        return {}
-    task = task_of({"max_length": folder.max_length, **settings}, folder.weights)
-    model = load_for_task(folder, task.model, seed=0, complete=True)
-    return {f"head of the task {task.name}": torch.cat([model(_selection(model, batch)) for batch in batches])}
+        return None
+    return task_of({"max_length": folder.max_length, **settings}, folder.weights)
 
 
 def _selection(model: torch.nn.Module, batch: Batch) -> Selection:

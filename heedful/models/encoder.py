@@ -181,6 +181,11 @@ class Encoder(nn.Module, ABC):
         """The flat row that sums each sequence up, (B,)."""
         return first_rows(lengths) if self.config.summary == "first" else last_rows(lengths)
 
+    @property
+    def summary_pooling(self) -> str:
+        """The pooling that makes what `summaries` gives of the last layer's states."""
+        return "cls" if self.config.summary == "first" else "last"
+
     def layer_number(self, layer: int) -> int:
         """The number 0 … L of a layer that may be counted from the end."""
         last = self.layer_count

@@ -202,14 +202,21 @@ class ModernBert(BertStack):
         head, reach = config.hidden_size // config.num_attention_heads, config.local_attention // 2
         everywhere, nearby = [], []
         for length in (group.length for group in batch.groups):
-            seen = None if length <= reach + 1 else window(length, reach).to(like.device)
+            # While a model is written for another engine a length is a symbol, and may be any.
+            all_seen = isinstance(length, int) and length <= reach + 1
+            seen = None if all_seen else window(length, reach).to(like.device)
             everywhere.append(Places(None, Rotation.of(length, head, config.global_rope_theta).to(like)))
             nearby.append(Places(seen, Rotation.of(length, head, config.local_rope_theta).to(like)))
         return [nearby if config.is_local(layer) else everywhere for layer in range(config.layers)]
 
+    @property
+    def summary_pooling(self) -> str:
+        """As its config says."""
+        return self.shape.classifier_pooling
+
     def summaries(self, selection: Selection) -> Tensor:
         """The first state of each text, or the mean of all of them."""
-        if self.shape.classifier_pooling == "cls":
+        if self.shape.classifier_pooling == "cls" or selection.states is not None:
             return super().summaries(selection)
         return pool(self(selection.batch).last, selection.batch.lengths, "mean")
 

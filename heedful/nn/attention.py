@@ -151,7 +151,11 @@ def _both(visible: Tensor | None, real: Tensor | None) -> Tensor | None:
     """What may be seen, and numbers to add to scores, where cells of a padded block are real too."""
     if visible is None or real is None:
         return real if visible is None else visible
-    return visible & real if visible.dtype == torch.bool else visible.masked_fill(~real, -math.inf)
+    if visible.dtype != torch.bool:
+        return visible.masked_fill(~real, -math.inf)
+    both = visible & real
+    # A padded cell far from all that is real sees whatever there is: nothing at all would be no number.
+    return both | ~both.any(-1, keepdim=True)
 
 
 def _joined(mixed: Tensor) -> Tensor:

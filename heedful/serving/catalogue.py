@@ -74,7 +74,7 @@ def read_catalogue(folders: Sequence[str], settings: ServeSettings) -> Catalogue
     """Load all models, and the lines to search."""
     named, lines = checked_names(folders, settings), settings.named_lines()
     how = (settings.device, settings.force, settings.precision)
-    models = {name: load(folder, *how) for name, folder in named.items()}
+    models = {name: load(folder, *how, engine=settings.engine) for name, folder in named.items()}
     return Catalogue([served(name, model, lines.get(name)) for name, model in models.items()])
 
 

@@ -30,6 +30,9 @@ class ServeSettings:
     )
     device: str | None = told(None, "cpu, cuda, cuda:1 …", unset="a GPU if there is one")
     precision: Literal["auto", "float32", "int8"] = told("auto", "As each folder is stored, or one for all.")
+    engine: Literal["auto", "heedful", "onnxruntime"] = told(
+        "auto", "Our own, and ONNX Runtime for a folder with nothing but model.onnx; or one for all."
+    )
     force: bool = told(False, "Take a tokenizer with far too few pieces; compute in int8 where it hardly pays.")
     threads: int | None = told(None, "Threads that compute, each on a core.", unset="one a core, at most 8", least=1)
     batch_tokens: int = told(512, "Tokens that are computed together.", least=1)

@@ -12,16 +12,25 @@ from click.testing import CliRunner
 
 from heedful.checkpoints.encoder_folder import save_model
 from heedful.checkpoints.folder import read_folder
+from heedful.checkpoints.sentence_dense import read_dense
 from heedful.checkpoints.sentence_transformers import SentenceSettings
 from heedful.checkpoints.task_folder import save_for_task
+from heedful.checkpoints.tensors import write_tensors
 from heedful.cli.main import cli
 from heedful.errors import HeedfulError
+from heedful.export.onnx_file import write_onnx
 from heedful.export.padded import PaddedEncoder, PaddedHead, padded_pool
 from heedful.inference.embedder import Embedder
 from heedful.inference.load import load, predictor
 from heedful.inference.onnx_export import export_onnx
+from heedful.inference.verification import verify
+from heedful.json_files import write_json
+from heedful.models.albert import AlbertConfig
 from heedful.models.bert import Bert, BertConfig, initialise
+from heedful.models.encoder import Encoder
 from heedful.models.heads import Tagger
+from heedful.models.modernbert import ModernBertConfig
+from heedful.models.xlnet import XlnetConfig
 from heedful.nn.pooling import POOLINGS, pool
 from heedful.tasks.classify import Classify
 from heedful.tasks.tag import Tag
@@ -48,15 +57,30 @@ def encoder() -> Bert:
     return model.eval()
 
 
+def near_sighted() -> Encoder:
+    """A ModernBERT with a layer whose window is shorter than a text, and longer than what the exporter is shown."""
+    small = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24}
+    model = ModernBertConfig(14, **small, local_attention=8, global_attn_every_n_layers=2).build()
+    torch.manual_seed(0)
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    return model.eval()
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("onnx") / "model"
-    save_model(encoder(), path, words(), sentence=SentenceSettings("mean", True), max_length=32)
-    return path
+    scratch = tmp_path_factory.mktemp("onnx")
+    (scratch / "dense").mkdir()
+    layer = torch.nn.Linear(16, 6)
+    write_json(scratch / "dense" / "config.json", {"in_features": 16, "out_features": 6})
+    write_tensors(scratch / "dense", {f"linear.{name}": tensor for name, tensor in layer.state_dict().items()})
+    sentence = SentenceSettings("mean", True, {}, (read_dense(scratch / "dense"),))
+    save_model(encoder(), scratch / "model", words(), sentence=sentence, max_length=32)
+    return scratch / "model"
 
 
-def embedder(path: Path) -> Embedder:
-    found = load(path)
+def embedder(path: Path, engine: str = "auto") -> Embedder:
+    found = load(path, engine=engine)
     assert isinstance(found, Embedder)
     return found
 
@@ -80,7 +104,9 @@ def test_pooling_over_padded_texts_is_that_over_flat_ones(how: str) -> None:
     torch.testing.assert_close(padded_pool(block, mask.long(), how), pool(flat, lengths, how))
 
 
-def test_an_encoder_is_written_and_answers_as_before(folder: Path, tmp_path: Path) -> None:
+def test_an_encoder_is_written_and_answers_as_before(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     done = CliRunner().invoke(cli, ["export", str(folder), "--to", "onnx", "-o", str(tmp_path / "exported")])
     assert done.exit_code == 0, done.output
     assert "largest difference" in done.stderr
@@ -91,31 +117,70 @@ def test_an_encoder_is_written_and_answers_as_before(folder: Path, tmp_path: Pat
         np.testing.assert_allclose(other, mine, atol=1e-5)
     with pytest.raises(HeedfulError, match="last layer only"):
         theirs.embed(TEXTS, layers=[0])
-    onnxruntime = pytest.importorskip("onnxruntime")
-    session = onnxruntime.InferenceSession(str(tmp_path / "exported" / "model.onnx"))
-    encoded = words().encode_batch(["a b c"])[0]
-    one = np.array([encoded.ids])
-    given = {"input_ids": one, "attention_mask": np.ones_like(one), "token_type_ids": np.zeros_like(one)}
-    states, vectors = session.run(None, {i.name: given[i.name] for i in session.get_inputs()})
-    assert states.shape == (1, 5, 16)
-    np.testing.assert_allclose(vectors, ours.embed(["a b c"], normalize=True), atol=1e-5)
-    small = export_onnx(read_folder(folder), tmp_path / "small", "int8")
-    assert 0.9 < small.cosine < 1 and small.largest > 1e-4
-    assert (tmp_path / "small" / "model.onnx").stat().st_size < (tmp_path / "exported" / "model.onnx").stat().st_size
+    said = as_its_readme_says(tmp_path / "exported", TEXTS, monkeypatch)
+    np.testing.assert_allclose(said["sentence_embedding"], ours.embed(TEXTS, normalize=True), atol=1e-5)
+    assert said["last_hidden_state"].shape == (len(TEXTS), 12, 16)
+    same = verify(folder, tmp_path / "exported", TEXTS)
+    assert same.same and [one.what for one in same.differences] == ["layer 2"]
+    with pytest.raises(HeedfulError, match=r"no weights that heedful's own engine(.|\n)*exported"):
+        embedder(tmp_path / "exported", "heedful")
+    with pytest.raises(HeedfulError, match="precision it was exported in"):
+        load(tmp_path / "exported", precision="int8")
 
 
-def test_a_classifier_and_a_tagger_say_what_they_said(tmp_path: Path) -> None:
+def as_its_readme_says(exported: Path, texts: list[str], patch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """The outputs that the lines of an exported folder's README give, run in that folder."""
+    readme = (exported / "README.md").read_text(encoding="utf-8")
+    lines = [line[4:] for line in readme.splitlines() if line.startswith("    ")]
+    program = "\n".join(lines).replace('["one text", "another"]', repr(texts))
+    assert repr(texts) in program and "heedful" not in program and len(lines) <= 12
+    found: dict[str, Any] = {}
+    with patch.context() as here:
+        here.chdir(exported)
+        exec(program, found)
+    return found
+
+
+def test_a_file_beside_the_weights_is_used_where_it_is_asked_for(tmp_path: Path) -> None:
+    small = {"hidden_size": 16, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 24}
+    model = AlbertConfig(14, embedding_size=8, **small).build()
+    torch.manual_seed(0)
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    save_model(model.eval(), tmp_path / "model", words())
+    command = ["export", str(tmp_path / "model"), "--to", "onnx", "--precision", "int8"]
+    done = CliRunner().invoke(cli, command)
+    assert done.exit_code == 0 and "model.onnx: int8 for ONNX Runtime; beside ours: largest difference" in done.stderr
+    assert "already" in str(CliRunner().invoke(cli, command).exception)
+    ours, theirs = embedder(tmp_path / "model"), embedder(tmp_path / "model", "onnxruntime")
+    assert ours.embed(TEXTS, layers=[0]).shape == (len(TEXTS), 16)  # type: ignore[union-attr]
+    difference = np.abs(np.subtract(ours.embed(TEXTS), theirs.embed(TEXTS))).max()
+    assert 1e-4 < difference < 0.5  # the int8 of the file
+    sizes = [(tmp_path / "model" / name).stat().st_size for name in ("model.onnx", "model.safetensors")]
+    assert sizes[0] < 40_000 + sizes[1]  # the layers that ALBERT shares are there once
+    with pytest.raises(HeedfulError, match="no engine is called 'onnx'"):
+        load(tmp_path / "model", engine="onnx")
+
+
+def test_a_classifier_and_a_tagger_say_what_they_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     torch.manual_seed(1)
     classify, tag = Classify(labels=("x", "y", "z"), pooling="mean"), Tag(labels=("B-X", "I-X", "O"))
     for task in (classify, tag):
         plain, exported = tmp_path / task.name, tmp_path / f"{task.name}-exported"
-        model = task.model(encoder())
+        model = task.model(encoder() if task is classify else near_sighted())
         described = {"task": task.name, "labels": list(task.labels), "max_length": 32}
         described |= {"pooling": "mean"} if task is classify else {}
         save_for_task(model, plain, words(), task=described, architecture=None, labels=task.labels)
+        ours = predictor(plain).predict(TEXTS)
+        if task is tag:  # exported for now
+            assert rounded(predictor(plain, engine="onnxruntime").predict(TEXTS)) == rounded(ours)
+            continue
         export_onnx(read_folder(plain), exported)
-        ours, theirs = predictor(plain).predict(TEXTS), predictor(exported).predict(TEXTS)
-        assert rounded(theirs) == rounded(ours)
+        assert rounded(predictor(exported).predict(TEXTS)) == rounded(ours)
+        assert verify(plain, exported, TEXTS).same
+        np.testing.assert_allclose(embedder(exported).embed(TEXTS), embedder(plain).embed(TEXTS), atol=1e-5)
+        assert rounded(embedder(exported).predict(TEXTS)) == rounded(ours)
+        assert as_its_readme_says(exported, TEXTS, monkeypatch)["logits"].shape == (len(TEXTS), 3)
 
 
 def test_what_cannot_be_written_is_refused_and_nothing_is_left(
@@ -125,6 +190,9 @@ def test_what_cannot_be_written_is_refused_and_nothing_is_left(
         PaddedHead(Tagger(encoder(), 3, "crf"))
     with pytest.raises(HeedfulError, match="no precision 'int4'"):
         export_onnx(read_folder(folder), tmp_path / "out", "int4")
+    xlnet = XlnetConfig(14, d_model=16, n_layer=1, n_head=2, d_inner=16).build()
+    with pytest.raises(HeedfulError, match="a model of the type xlnet as ONNX"):
+        write_onnx(PaddedEncoder(xlnet, "last", False), tmp_path / "model.onnx")
     forward = PaddedEncoder.forward
 
     def wrong(
