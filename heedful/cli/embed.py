@@ -98,19 +98,13 @@ def command(
     from heedful.inference.load import load_embedder
 
     kind = kind or _kind_of(output)
+    unit = unit or ("token" if kind == "jsonl" else "sentence")
     with _cluster(ray, device, precision, engine) as cluster:
         device, precision = (device, precision) if cluster is None else ("cpu", "float32")
         embedder = load_embedder(model, device, force, precision, own_texts(input, column), engine)
         tell_int8(embedder.int8 or embedder.exported)
         _tell_notes(embedder.folder.notes if verbose else ())
-        wanted = embedder.features(
-            layer_list(layers),
-            combine,
-            pooling,
-            unit or ("token" if kind == "jsonl" else "sentence"),
-            normalize,
-            prompt,
-        )
+        wanted = embedder.features(layer_list(layers), combine, pooling, unit, normalize, prompt)
         with _ToldWhenStopped(), progress_bar("embedding", count_texts(input), "texts") as advance:
             result = embed_file(
                 embedder,

@@ -156,8 +156,6 @@ def test_a_file_beside_the_weights_is_used_where_it_is_asked_for(tmp_path: Path)
     assert ours.embed(TEXTS, layers=[0]).shape == (len(TEXTS), 16)  # type: ignore[union-attr]
     difference = np.abs(np.subtract(ours.embed(TEXTS), theirs.embed(TEXTS))).max()
     assert 1e-4 < difference < 0.5  # the int8 of the file
-    sizes = [(tmp_path / "model" / name).stat().st_size for name in ("model.onnx", "model.safetensors")]
-    assert sizes[0] < 40_000 + sizes[1]  # the layers that ALBERT shares are there once
     with pytest.raises(HeedfulError, match="no engine is called 'onnx'"):
         load(tmp_path / "model", engine="onnx")
 
