@@ -32,6 +32,8 @@ class HeedfulError(Exception):
         super().__init__("\n".join(lines))
 
 
+# A path made of an address has one / only.
+_ADDRESS = re.compile(r"\w{2,}:/")
 # What models are called where they are offered for download: a name, perhaps after that of its owner.
 _HUB_NAME = re.compile(r"[\w.-]*\w(/[\w.-]*\w)?")
 
@@ -40,6 +42,8 @@ def no_such_model(path: str | Path, holds: str) -> HeedfulError:
     """The error that there is no such model folder; what looks like a model's name is told how to become a folder."""
     name = str(path)
     remedy = f"give a folder that holds {holds}"
+    if _ADDRESS.match(name):
+        remedy += ", on a path: models are not read from addresses; copy it to this machine first"
     if _HUB_NAME.fullmatch(name):
         folder = name.rsplit("/", 1)[-1]
         remedy += (

@@ -97,11 +97,16 @@ def _report(corpus: Corpus) -> None:
     read = corpus.manifest["input"]
     dropped = f", {read['duplicates']} repeated ones dropped" if corpus.manifest["settings"]["deduplicate"] else ""
     click.echo(f"{corpus.folder}: {read['documents']} documents read{dropped}")
-    click.echo(f"  to train on: {corpus.train.tokens} tokens in {corpus.train.documents} documents")
-    if words := sum(entry.get("words", 0) for entry in corpus.manifest["shards"]["train"]):
-        click.echo(f"  words:       {words}")
-    click.echo(f"  held out:    {corpus.held_out.tokens} tokens in {corpus.held_out.documents} documents")
-    if not corpus.held_out.documents:
+    # What the manifest says: of a corpus at an address nothing else is on this machine.
+    counts = {
+        part: [sum(entry.get(what, 0) for entry in entries) for what in ("tokens", "documents", "words")]
+        for part, entries in corpus.manifest["shards"].items()
+    }
+    click.echo("  to train on: {} tokens in {} documents".format(*counts["train"]))
+    if counts["train"][2]:
+        click.echo(f"  words:       {counts['train'][2]}")
+    click.echo("  held out:    {} tokens in {} documents".format(*counts["held_out"]))
+    if not counts["held_out"][1]:
         click.echo("  note: nothing is held out, so pretraining cannot be evaluated; see --held-out", err=True)
 
 

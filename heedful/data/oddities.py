@@ -21,7 +21,7 @@ class Oddities:
     A row that cannot be used is an error at once, or with `patient` kept in `bad`, so that all can be told together.
     """
 
-    def __init__(self, path: DataSource | None = None, patient: bool = False) -> None:
+    def __init__(self, path: DataSource | str | None = None, patient: bool = False) -> None:
         self.patient = patient
         self._counts: Counter[str] = Counter()
         self._places: dict[str, list[str]] = defaultdict(list)

@@ -73,15 +73,16 @@ def file_digest(path: Path) -> str:
     return digest.hexdigest()
 
 
-def check_file(path: Path, size: int, checksum: str | None) -> None:
-    """Refuse a file of another size or, when a checksum is given, of another content."""
+def check_file(path: Path, size: int, checksum: str | None, where: object = None) -> None:
+    """Refuse a file of another size or, when a checksum is given, of another content; `where` it is from, if copied."""
+    where = where or path
     if not path.is_file():
-        raise HeedfulError("the shard is missing", where=path, remedy=_REMEDY)
+        raise HeedfulError("the shard is missing", where=where, remedy=_REMEDY)
     found = path.stat().st_size
     if found != size:
-        raise HeedfulError(f"the shard is damaged: {found} bytes instead of {size}", where=path, remedy=_REMEDY)
+        raise HeedfulError(f"the shard is damaged: {found} bytes instead of {size}", where=where, remedy=_REMEDY)
     if checksum is not None and file_digest(path) != checksum:
-        raise HeedfulError("the shard is damaged: its checksum is wrong", where=path, remedy=_REMEDY)
+        raise HeedfulError("the shard is damaged: its checksum is wrong", where=where, remedy=_REMEDY)
 
 
 def _mapped(path: Path, header: Any, start: int, size: int) -> Shard:

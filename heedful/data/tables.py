@@ -10,6 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from heedful.addresses import Address
 from heedful.data.oddities import Oddities
 from heedful.errors import HeedfulError
 from heedful.text.documents import read_lines, read_objects
@@ -42,7 +43,7 @@ class Record(NamedTuple):
 class Table:
     """A table whose rows can be gone through once; only then the oddities, bad rows among them, are complete."""
 
-    path: DataSource
+    path: DataSource | Address
     columns: tuple[str, ...]
     rows: Iterator[Row]
     oddities: Oddities
@@ -52,7 +53,7 @@ class Table:
 Unnamed = Callable[[Sequence[str]], Sequence[str] | None]
 
 
-def read_table(path: DataSource, unnamed: Unnamed = lambda cells: None, patient: bool = False) -> Table:
+def read_table(path: DataSource | Address, unnamed: Unnamed = lambda cells: None, patient: bool = False) -> Table:
     """Open a table of the format that its name tells; what is neither .csv nor .jsonl nor .json is tab separated.
 
     A row that cannot be used is an error, or with `patient` among the oddities.
@@ -72,17 +73,17 @@ def read_table(path: DataSource, unnamed: Unnamed = lambda cells: None, patient:
     return Table(path, columns, _rows(path, columns, chain(top if names else [], records), oddities), oddities)
 
 
-def holds_objects(path: DataSource) -> bool:
+def holds_objects(path: DataSource | Address) -> bool:
     """Whether the name says that each line is a JSON object."""
     return ending(path) in (".jsonl", ".json")
 
 
-def is_table(path: DataSource) -> bool:
+def is_table(path: DataSource | Address) -> bool:
     """Whether the name says that it is a table or holds JSON objects."""
     return ending(path) in (".tsv", ".csv") or holds_objects(path)
 
 
-def ending(path: DataSource) -> str:
+def ending(path: DataSource | Address) -> str:
     """How the name ends when .gz is taken off, in small letters; rows in memory are as JSON lines."""
     if isinstance(path, Rows):
         return ".jsonl"
@@ -131,12 +132,12 @@ def as_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _tab_records(path: Path) -> Iterator[Record]:
+def _tab_records(path: Path | Address) -> Iterator[Record]:
     for number, line in enumerate(read_lines(path), start=1):
         yield Record(number, line.split("\t") if line.strip(" ") else [])
 
 
-def _comma_records(path: Path) -> Iterator[Record]:
+def _comma_records(path: Path | Address) -> Iterator[Record]:
     csv.field_size_limit(LONGEST_CELL)
     # The reader wants the line ends back: some stand inside quotes.
     reader = csv.reader((line + "\n" for line in read_lines(path)), strict=True)
@@ -150,7 +151,9 @@ def _comma_records(path: Path) -> Iterator[Record]:
         raise HeedfulError(f"not valid CSV: {error}", where=f"{path}:{line}", remedy=remedy) from None
 
 
-def _rows(path: Path, columns: tuple[str, ...], records: Iterator[Record], oddities: Oddities) -> Iterator[Row]:
+def _rows(
+    path: Path | Address, columns: tuple[str, ...], records: Iterator[Record], oddities: Oddities
+) -> Iterator[Row]:
     total = 0
     for record in records:
         where = f"{path}:{record.line}"
@@ -181,7 +184,7 @@ def _check_ragged(total: int, columns: tuple[str, ...], oddities: Oddities, sepa
         oddities.refuse(error)
 
 
-def _object_table(path: DataSource, oddities: Oddities) -> Table:
+def _object_table(path: DataSource | Address, oddities: Oddities) -> Table:
     objects = read_objects(path, oddities.refuse)
     first = next(objects, None)
     if first is None:
@@ -190,5 +193,5 @@ def _object_table(path: DataSource, oddities: Oddities) -> Table:
     return Table(path, tuple(first[1]), rows, oddities)
 
 
-def _empty(path: DataSource) -> HeedfulError:
+def _empty(path: DataSource | Address) -> HeedfulError:
     return HeedfulError("this file is empty", where=path, remedy="give a file with rows")

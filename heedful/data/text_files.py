@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from heedful.addresses import Address, place
 from heedful.data.labelled.dataset import Columns
 from heedful.data.labelled.text_rows import find_columns
 from heedful.data.tables import RAGGED, Table, ending, read_table, text_under
@@ -30,7 +31,7 @@ def read_texts(path: str | Path, column: str | None = None) -> Iterator[str]:
 
     `column` names the column or the field; else the column is found by the header, and the field is `text`.
     """
-    return table_texts(Path(path), column) if is_delimited(path) else read_plain_texts(path, column or FIELD)
+    return table_texts(place(path), column) if is_delimited(path) else read_plain_texts(path, column or FIELD)
 
 
 def count_texts(path: str | Path) -> int | None:
@@ -42,10 +43,10 @@ def count_texts(path: str | Path) -> int | None:
 
 def read_documents(path: str | Path, column: str | None = None) -> Iterator[list[str]]:
     """The documents of a file, each as its lines without the blank ones; a row of a table is one, as an object is."""
-    return table_documents(Path(path), column) if is_delimited(path) else read_plain_documents(path, column or FIELD)
+    return table_documents(place(path), column) if is_delimited(path) else read_plain_documents(path, column or FIELD)
 
 
-def table_texts(path: Path, column: str | None) -> Iterator[str]:
+def table_texts(path: Path | Address, column: str | None) -> Iterator[str]:
     """The texts of a table, after it was gone through once to see that no row is broken."""
     refuse_ragged(path)
     table = read_table(path)
@@ -53,7 +54,7 @@ def table_texts(path: Path, column: str | None) -> Iterator[str]:
     return (text_under(name, row) for row in table.rows)
 
 
-def table_documents(path: Path, column: str | None) -> Iterator[list[str]]:
+def table_documents(path: Path | Address, column: str | None) -> Iterator[list[str]]:
     """The rows of a table that hold text, each as its lines."""
     for text in table_texts(path, column):
         document = [line for line in text.splitlines() if line.strip()]
@@ -61,7 +62,7 @@ def table_documents(path: Path, column: str | None) -> Iterator[list[str]]:
             yield document
 
 
-def refuse_ragged(path: Path) -> None:
+def refuse_ragged(path: Path | Address) -> None:
     """Go through a table once, before any work is done on it."""
     table = read_table(path)
     for _ in table.rows:

@@ -11,6 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from heedful.addresses import Address, place
 from heedful.data.processes import Engine
 from heedful.errors import HeedfulError
 from heedful.inference.embed_tasks import chunks_by
@@ -18,10 +19,10 @@ from heedful.inference.embedder import Chunk, Embedder
 from heedful.inference.features import Features
 from heedful.inference.heap import give_back_freed_memory
 from heedful.inference.onnx_engine import OnnxEncoder
-from heedful.inference.vector_file import FORMATS, VectorFile
+from heedful.inference.vector_file import VectorFile
+from heedful.inference.vector_layout import FORMATS, VectorLayout
+from heedful.inference.vector_parts import VectorParts
 
-# How often what is written is brought to the disk, in seconds: the most that a kill can cost.
-COMMIT_EVERY = 2.0
 TRUNCATE = ("warn", "error")
 
 
@@ -72,7 +73,7 @@ def embed_file(
     _check(kind, wanted, truncate)
     width = wanted.width(model.encoder.config)
     request = _request(model, wanted, kind, model.limit(max_length))
-    target = VectorFile(Path(path), kind, width, wanted.unit != "sentence", request, restart)
+    target = _target(place(path), VectorLayout(kind, width, wanted.unit != "sentence"), request, restart)
     digest = blake2b()
     source = iter(texts)
     if target.path.exists() and not overwrite:
@@ -96,7 +97,7 @@ def embed_file(
             _feed(digest, chunk.texts)
             progress = progress.after(chunk)
             on_progress(progress)
-            if time.monotonic() - committed > COMMIT_EVERY:
+            if file.is_due(time.monotonic() - committed):
                 file.commit(progress.texts, digest.hexdigest(), progress.truncated)
                 give_back_freed_memory()
                 committed = time.monotonic()
@@ -105,6 +106,14 @@ def embed_file(
             raise HeedfulError("there are no texts in the input", remedy="give at least one line")
         file.finish(progress.texts, digest.hexdigest(), progress.truncated)
     return progress
+
+
+def _target(
+    where: Path | Address, layout: VectorLayout, request: dict[str, Any], restart: bool
+) -> VectorFile | VectorParts:
+    if isinstance(where, Address):
+        return VectorParts(where, layout, request, restart)
+    return VectorFile(where, layout, request, restart)
 
 
 def _chunks(
@@ -166,7 +175,7 @@ def _weights(folder: Path) -> list[Path]:
     return []
 
 
-def _there_already(source: Iterator[str], target: VectorFile) -> EmbedProgress:
+def _there_already(source: Iterator[str], target: VectorFile | VectorParts) -> EmbedProgress:
     """The progress of a finished output of the same texts and settings; one of others is not to be replaced."""
     made = target.origin
     if made is None:
@@ -182,12 +191,12 @@ def _there_already(source: Iterator[str], target: VectorFile) -> EmbedProgress:
     return EmbedProgress(resumed=count, texts=count, truncated=made["truncated"], there=True)
 
 
-def _in_the_way(what: str, target: VectorFile) -> HeedfulError:
+def _in_the_way(what: str, target: VectorFile | VectorParts) -> HeedfulError:
     remedy = "name another file, or replace it with `overwrite`"
     return HeedfulError(f"{what} is there already", where=target.path, remedy=remedy)
 
 
-def _skip_done(source: Iterator[str], target: VectorFile, digest: blake2b) -> tuple[int, int]:
+def _skip_done(source: Iterator[str], target: VectorFile | VectorParts, digest: blake2b) -> tuple[int, int]:
     """Pass over the texts that are done, after making sure that they are the same; how many, and how many are blank."""
     done: int = target.done.get("texts", 0)
     blank = 0

@@ -1,7 +1,7 @@
 """Streaming readers of text: lines, and documents made of lines.
 
 A document is what stands between blank lines of a plain text, or one object of a JSON-lines file. Whatever ends in
-`.gz` is unpacked on the way; `-` is standard input.
+`.gz` is unpacked on the way; `-` is standard input, and SCHEME://… an address.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ import sys
 import warnings
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
+from heedful.addresses import Address, place
 from heedful.errors import HeedfulError, TextWarning
 from heedful.text.encodings import SAMPLE, UTF8, binary_kind, current_encoding, likely_encoding, not_utf8
 from heedful.text.rows import DataSource, Rows, raised
@@ -225,8 +226,11 @@ def _open(path: str | Path) -> Iterator[BinaryIO]:
         yield sys.stdin.buffer
         return
     try:
-        with gzip.open(path, "rb") if str(path).endswith(".gz") else Path(path).open("rb") as stream:
-            yield cast(BinaryIO, stream)
+        with ExitStack() as files:
+            where = place(path)
+            stream = files.enter_context(where.open() if isinstance(where, Address) else where.open("rb"))
+            packed = str(path).endswith(".gz")
+            yield cast(BinaryIO, files.enter_context(gzip.open(stream))) if packed else stream
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         what = f"broken gzip file: {error}"
         raise HeedfulError(what, where=_name(path), remedy="fetch or pack the file again") from error

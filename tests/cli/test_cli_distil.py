@@ -177,7 +177,7 @@ def test_a_teacher_that_was_interrupted_goes_on(
     (tmp_path / "many.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     options = ("--train", tmp_path / "many.txt", *SMALL, *RECIPE, "--epochs", 0.01)
     command("distil", teacher, *options, "-o", tmp_path / "whole")
-    monkeypatch.setattr(answers, "COMMIT_EVERY", 0.0)
+    monkeypatch.setattr("heedful.inference.vector_file.COMMIT_EVERY", 0.0)
     appended = answers.VectorFile.append
     calls = []
 

@@ -120,8 +120,8 @@ def test_options_that_make_no_sense_are_usage_errors(tiny_folder: Path, lines: P
 KILLED = """
 import os, signal, sys
 from heedful.cli.main import main
-from heedful.inference import embed_file, vector_file
-embed_file.COMMIT_EVERY = -1.0
+from heedful.inference import vector_file
+vector_file.COMMIT_EVERY = -1.0
 append, calls = vector_file.VectorFile.append, []
 def kill_at_the_third(self, *arguments):
     append(self, *arguments)
@@ -135,8 +135,8 @@ main()
 FULL_DISK = """
 import resource
 from heedful.cli.main import main
-from heedful.inference import embed_file
-embed_file.COMMIT_EVERY = -1.0
+from heedful.inference import vector_file
+vector_file.COMMIT_EVERY = -1.0
 resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))
 main()
 """

@@ -11,11 +11,12 @@ import pytest
 from safetensors.numpy import load_file
 
 from heedful.errors import HeedfulError
-from heedful.inference import embed_file as module
+from heedful.inference import vector_file as module
 from heedful.inference.embed_file import EmbedProgress, embed_file
 from heedful.inference.embedder import Embedder
 from heedful.inference.features import Features
 from heedful.inference.vector_file import VectorFile
+from heedful.inference.vector_layout import VectorLayout
 
 Sentences = Callable[[int], list[str]]
 KINDS = [
@@ -216,6 +217,6 @@ def test_an_error_while_closing_is_told_plainly(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(VectorFile, "append", lambda *_: None)
-    target = VectorFile(tmp_path / "x", "npy", 32, False, {})
+    target = VectorFile(tmp_path / "x", VectorLayout("npy", 32, ragged=False), {})
     with pytest.raises(HeedfulError, match="No space"), target:
         target._files.callback(full)

@@ -14,6 +14,7 @@ from heedful.inference.embed_file import embed_file
 from heedful.inference.embedder import Embedder, TruncationWarning
 from heedful.inference.features import Features
 from heedful.inference.vector_file import VectorFile
+from heedful.inference.vector_layout import VectorLayout
 from heedful.text.documents import read_texts
 
 SENTENCES = Features()
@@ -21,12 +22,12 @@ WORDS = Features(unit="word")
 
 
 def test_two_processes_cannot_write_one_output(tmp_path: Path) -> None:
-    request = {"features": "any"}
-    with VectorFile(tmp_path / "out.npy", "npy", 4, False, request):
-        second = VectorFile(tmp_path / "out.npy", "npy", 4, False, request)
+    request, layout = {"features": "any"}, VectorLayout("npy", 4, ragged=False)
+    with VectorFile(tmp_path / "out.npy", layout, request):
+        second = VectorFile(tmp_path / "out.npy", layout, request)
         with pytest.raises(HeedfulError, match="another process"), second:
             pass
-    with VectorFile(tmp_path / "out.npy", "npy", 4, False, request):
+    with VectorFile(tmp_path / "out.npy", layout, request):
         pass  # the first has let go
 
 
@@ -45,7 +46,7 @@ def test_truncate_error_is_kept_when_an_output_is_resumed(tiny: Embedder, tmp_pa
         raise KeyboardInterrupt
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("heedful.inference.embed_file.COMMIT_EVERY", -1.0)
+        patch.setattr("heedful.inference.vector_file.COMMIT_EVERY", -1.0)
         patch.setattr(VectorFile, "finish", lambda *_: interrupted())
         with pytest.raises(KeyboardInterrupt):
             embed_file(tiny, texts, path, SENTENCES, max_length=8)

@@ -15,10 +15,11 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from heedful.addresses import Address, place, send, working_copy
 from heedful.atomic import atomic_file, make_folder
 from heedful.data.corpus.corpus import (
     FORMAT,
@@ -79,8 +80,9 @@ def build_corpus(
 
     A finished corpus is replaced only with `overwrite`; of the same text and settings it stays as it is.
     """
-    folder = Path(folder)
-    _check_files([*files, *reading.held_out_files])
+    folder = place(folder)
+    files, reading = _every_file(files), replace(reading, held_out_files=_every_file(reading.held_out_files))
+    _check_reach(folder, workers)
     tokenizer.require(("unk",), "a corpus")  # what a model needs beyond it, its pretraining asks for
     described = _described(settings, reading)
     finished = _prepare(folder, tokenizer, described, overwrite)
@@ -107,23 +109,26 @@ class ShardBuilder:
     """Makes the shard of a unit, in whatever process, unless it is there already."""
 
     def __init__(
-        self, folder: Path, settings: TokenSettings, fingerprint: str, finished: frozenset[str] | None = None
+        self, folder: Path | Address, settings: TokenSettings, fingerprint: str, finished: frozenset[str] | None = None
     ) -> None:
         """`finished` are the shards of a corpus that is there and must not become that of another text."""
         self.folder, self.fingerprint, self.finished = folder, fingerprint, finished
-        self.tokenise = UnitTokeniser(Tokenizer.load(folder / TOKENIZER), settings)
+        with working_copy(folder / TOKENIZER) as copy:
+            self.tokenise = UnitTokeniser(Tokenizer.load(copy), settings)
 
     def __call__(self, unit: Unit) -> tuple[dict[str, Any], bool]:
         """The manifest's entry for the shard, and whether it was there."""
-        path = self.folder / f"{unit.part}-{unit.number:05d}.safetensors"
+        where = self.folder / f"{unit.part}-{unit.number:05d}.safetensors"
         origin = {"input": unit.digest, "settings": self.fingerprint}
-        kept = _is_done(path, origin)
-        if not kept and self.finished is not None and not _is_lost(path, origin, self.finished):
-            raise _other_text(self.folder)
-        if not kept:
-            arrays, counts = self.tokenise(unit.text)
-            write_shard(path, arrays, {**origin, **counts})
-        return _entry(open_shard(path)), kept
+        with working_copy(where) as path:
+            kept = _is_done(path, origin)
+            if not kept and self.finished is not None and not _is_lost(path, origin, self.finished):
+                raise _other_text(self.folder)
+            if not kept:
+                arrays, counts = self.tokenise(unit.text)
+                write_shard(path, arrays, {**origin, **counts})
+                send(path, where)
+            return _entry(open_shard(path)), kept
 
 
 def _units(cutter: Cutter, files: Sequence[str], settings: TokenSettings, reading: ReadingSettings) -> Iterator[Unit]:
@@ -140,7 +145,7 @@ def _is_lost(path: Path, origin: dict[str, str], finished: frozenset[str]) -> bo
         return path.name in finished
 
 
-def _other_text(folder: Path) -> HeedfulError:
+def _other_text(folder: Path | Address) -> HeedfulError:
     what = "the folder holds a finished corpus of another text"
     return HeedfulError(what, where=folder, remedy="name a new folder, or replace it with `overwrite`")
 
@@ -177,9 +182,12 @@ def _described(settings: TokenSettings, reading: ReadingSettings) -> dict[str, A
     return {**asdict(settings), "lexicon": lexicon if settings.lexicon else None, **asdict(reading), **held_out}
 
 
-def _prepare(folder: Path, tokenizer: Tokenizer, described: dict[str, Any], overwrite: bool) -> frozenset[str] | None:
+def _prepare(
+    folder: Path | Address, tokenizer: Tokenizer, described: dict[str, Any], overwrite: bool
+) -> frozenset[str] | None:
     """Make the folder ready; gives the shards of a finished corpus in it that is not to be replaced."""
-    make_folder(folder)
+    if isinstance(folder, Path):
+        make_folder(folder)
     strange = [
         path.name for path in folder.iterdir() if not (_OURS.fullmatch(path.name) or _LEFT_OVER.fullmatch(path.name))
     ]
@@ -195,12 +203,14 @@ def _prepare(folder: Path, tokenizer: Tokenizer, described: dict[str, Any], over
         finished = frozenset(entry["name"] for part in before["shards"].values() for entry in part)
     elif overwrite:
         (folder / MANIFEST).unlink(missing_ok=True)  # until the new one is whole there is none
-    tokenizer.save(folder / TOKENIZER)
+    with working_copy(folder / TOKENIZER, fetch=False) as copy:
+        tokenizer.save(copy)
+        send(copy, folder / TOKENIZER)
     return finished
 
 
 def _finish(
-    folder: Path,
+    folder: Path | Address,
     tokenizer: Tokenizer,
     described: dict[str, Any],
     entries: dict[str, list[dict[str, Any]]],
@@ -214,8 +224,10 @@ def _finish(
         "shards": entries,
     }
     manifest["checksum"] = manifest_digest(manifest)
-    with atomic_file(folder / MANIFEST) as file:
-        json.dump(manifest, file, indent=1, sort_keys=True)
+    with working_copy(folder / MANIFEST, fetch=False) as copy:
+        with atomic_file(copy) as file:
+            json.dump(manifest, file, indent=1, sort_keys=True)
+        send(copy, folder / MANIFEST)
     current = {entry["name"] for part in entries.values() for entry in part}
     for path in folder.iterdir():
         # Shards of an earlier, longer input, and what a killed build was writing.
@@ -227,10 +239,22 @@ def _vocabulary(tokenizer: Tokenizer) -> dict[str, Any]:
     return {"size": tokenizer.vocab_size, "digest": vocabulary_digest(tokenizer)}
 
 
-def _check_files(files: Sequence[str]) -> None:
+def _every_file(files: Sequence[str]) -> tuple[str, ...]:
+    """The files that were named, each of which is there, and those that an address with * stands for."""
+    found: list[str] = []
     for file in files:
-        if file != "-" and not Path(file).is_file():
+        where = place(file)
+        several = where.matching() if isinstance(where, Address) else [file]
+        if file != "-" and not (several and place(several[0]).is_file()):
             raise HeedfulError("no such file", where=file, remedy="check the name")
+        found += several
+    return tuple(found)
+
+
+def _check_reach(folder: Path | Address, workers: Workers) -> None:
+    if isinstance(folder, Address) and folder.scheme == "memory" and workers != 1:
+        what = "what one process keeps in its memory, the others do not see"
+        raise HeedfulError(what, where=folder, remedy="build it with one of `workers`, or at another address")
 
 
 def _check_some(entries: dict[str, list[dict[str, Any]]], files: Sequence[str]) -> None:

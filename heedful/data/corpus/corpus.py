@@ -2,6 +2,8 @@
 
 corpus = Corpus.open("corpus")            # sizes are checked; verify=True reads and checks every byte
 corpus.train.tokens, corpus.held_out.documents, corpus.tokenizer
+
+Of a corpus at an address the manifest alone is read at first, and all of it when its text or tokenizer is asked for.
 """
 
 from __future__ import annotations
@@ -18,6 +20,8 @@ from typing import Any
 
 import numpy as np
 
+from heedful.addresses import Address, place
+from heedful.data.corpus.fetched import fetched
 from heedful.data.shards import Array, Shard, check_file, open_shard
 from heedful.errors import HeedfulError
 from heedful.text.tokenizer import Tokenizer
@@ -81,29 +85,41 @@ class TokenText:
 class Corpus:
     """An opened corpus folder."""
 
-    folder: Path
+    folder: Path | Address
     manifest: Mapping[str, Any]
-    train: TokenText
-    held_out: TokenText
 
     @classmethod
     def open(cls, folder: str | Path, verify: bool = False) -> Corpus:
         """Open a corpus; a missing, cut off or (with `verify`, which reads everything) altered shard is refused."""
-        folder = Path(folder)
-        manifest = read_manifest(folder)
-        parts = []
-        for part in ("train", "held_out"):
-            for entry in manifest["shards"][part]:
-                check_file(folder / entry["name"], entry["bytes"], entry["checksum"] if verify else None)
-            parts.append(TokenText([open_shard(folder / entry["name"]) for entry in manifest["shards"][part]]))
-        corpus = cls(folder, manifest, *parts)
-        corpus._check_members()
+        where = place(folder)
+        corpus = cls(where, read_manifest(where))
+        if isinstance(where, Path):
+            for entry in (*corpus.manifest["shards"]["train"], *corpus.manifest["shards"]["held_out"]):
+                check_file(where / entry["name"], entry["bytes"], entry["checksum"] if verify else None)
+            _opened = corpus.train, corpus.held_out  # what is wrong with them is told now
+        elif verify:
+            fetched(where, corpus.manifest, TOKENIZER, verify)
         return corpus
+
+    @cached_property
+    def here(self) -> Path:
+        """The folder, or a copy on this machine of one at an address."""
+        return self.folder if isinstance(self.folder, Path) else fetched(self.folder, self.manifest, TOKENIZER)
+
+    @cached_property
+    def train(self) -> TokenText:
+        """The text to train on."""
+        return self._text("train")
+
+    @cached_property
+    def held_out(self) -> TokenText:
+        """The text that is held out."""
+        return self._text("held_out")
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
         """The tokenizer that the corpus was made with."""
-        tokenizer = Tokenizer.load(self.folder / TOKENIZER)
+        tokenizer = Tokenizer.load(self.here / TOKENIZER)
         self.check_vocabulary(tokenizer)
         return tokenizer
 
@@ -129,11 +145,13 @@ class Corpus:
                 "or one that `heedful tokenizer extend` made of it",
             )
 
-    def _check_members(self) -> None:
-        for part, text in (("train", self.train), ("held_out", self.held_out)):
-            for entry, shard in zip(self.manifest["shards"][part], text.shards, strict=True):
-                if shard.facts.get("digest") != entry["digest"]:
-                    raise HeedfulError("not the shard that the manifest names", where=shard.path, remedy=_REMEDY)
+    def _text(self, part: str) -> TokenText:
+        shards = []
+        for entry in self.manifest["shards"][part]:
+            shards.append(open_shard(self.here / entry["name"]))
+            if shards[-1].facts.get("digest") != entry["digest"]:
+                raise HeedfulError("not the shard that the manifest names", where=shards[-1].path, remedy=_REMEDY)
+        return TokenText(shards)
 
 
 def _offsets(shards: Sequence[Shard], name: str) -> list[int]:
@@ -141,11 +159,12 @@ def _offsets(shards: Sequence[Shard], name: str) -> list[int]:
     return [0, *accumulate(len(shard.arrays[name]) for shard in shards)]
 
 
-def read_manifest(folder: Path) -> dict[str, Any]:
+def read_manifest(folder: Path | Address) -> dict[str, Any]:
     """The manifest of a corpus folder, its own checksum checked."""
     path = folder / MANIFEST
     if not path.is_file():
-        what = "the corpus is not finished" if any(folder.glob("*.safetensors")) else "no corpus here"
+        begun = folder.exists() and any(one.suffix == ".safetensors" for one in folder.iterdir())
+        what = "the corpus is not finished" if begun else "no corpus here"
         raise HeedfulError(what, where=folder, remedy="run `heedful corpus build` (again: what is done is kept)")
     try:
         manifest = json.loads(path.read_text(encoding="utf-8"))

@@ -73,7 +73,7 @@ class WrittenExamples:
     """Reads examples that were written ahead; takes the place of an `ExampleMaker`."""
 
     def __init__(self, corpus: Corpus, recipe: Recipe, duplicates: int, verify: bool = False) -> None:
-        folder = examples_folder(corpus.folder, recipe, duplicates)
+        folder = examples_folder(corpus.here, recipe, duplicates)
         self.shards = [open_shard(path) for path in sorted(folder.glob("*.safetensors"))]
         for number, shard in enumerate(self.shards):
             _check(shard, _origin(corpus, recipe, duplicates), number, verify)

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from heedful.checkpoints.folder import ModelFolder
 from heedful.errors import HeedfulError
-from heedful.inference.embed_file import COMMIT_EVERY
 from heedful.inference.embedder import Chunk
 from heedful.inference.vector_file import VectorFile
+from heedful.inference.vector_layout import VectorLayout
 from heedful.runs.distilling.lesson import Lesson
 
 TELL_EVERY = 10.0  # seconds
@@ -44,7 +44,7 @@ def kept_answers(
 ) -> float:
     """Write the answers to `examples`, or as many as the limits allow, unless they are there; gives the seconds."""
     request = _request(lesson, teacher, examples)
-    file = VectorFile(path, "npy", lesson.width, ragged=False, request=request)
+    file = VectorFile(path, VectorLayout("npy", lesson.width, ragged=False), request)
     if path.exists():
         if file.origin is None or file.origin["request"] != request:
             what, remedy = "these are the answers of another teacher or to other texts", "name another folder"
@@ -59,7 +59,7 @@ def kept_answers(
             file.append(Chunk([], [], vectors))
             done += len(vectors)
             now = time.monotonic()
-            if now - committed > COMMIT_EVERY:
+            if file.is_due(now - committed):
                 file.commit(done, "", 0)
                 committed = now
             if now - told > TELL_EVERY:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 
+from heedful.addresses import Address, place, working_copy
 from heedful.data.corpus import build
 from heedful.data.corpus.build import BuildProgress, ReadingSettings
 from heedful.data.corpus.corpus import Corpus
@@ -13,6 +15,7 @@ from heedful.data.corpus.tokens import TokenSettings
 from heedful.data.corpus.written import write_examples
 from heedful.data.processes import Workers
 from heedful.data.ray_engine import ray_engine
+from heedful.errors import HeedfulError
 from heedful.inference.bars import Bar, no_bar
 from heedful.runs.preparation.settings import CorpusSettings
 from heedful.text.encodings import reading_as
@@ -45,13 +48,21 @@ def _built(settings: CorpusSettings, workers: Workers, bar: Bar) -> Corpus:
         return build.build_corpus(
             settings.files,
             settings.output,
-            Tokenizer.load(settings.tokenizer),
+            _tokenizer(settings.tokenizer),
             TokenSettings(settings.lines, settings.drop_headings, settings.words, lexicon),
             ReadingSettings(settings.text, settings.deduplicate, share, settings.held_out_file),
             workers,
             tell,
             settings.overwrite,
         )
+
+
+def _tokenizer(named: str | Path) -> Tokenizer:
+    where = place(named)
+    if isinstance(where, Address) and not where.exists():
+        raise HeedfulError("there is no tokenizer at this address", where=where, remedy="check the address")
+    with working_copy(where) as copy:
+        return Tokenizer.load(copy)
 
 
 def recipe_of(settings: CorpusSettings) -> Recipe:
@@ -62,6 +73,6 @@ def recipe_of(settings: CorpusSettings) -> Recipe:
 def _write_examples(corpus: Corpus, settings: CorpusSettings, workers: Workers, bar: Bar) -> None:
     with bar("writing", None, "examples") as advance:
         total = 0
-        for count in write_examples(corpus.folder, recipe_of(settings), settings.duplicates, workers):
+        for count in write_examples(corpus.here, recipe_of(settings), settings.duplicates, workers):
             total += count
             advance(total, total)

@@ -6,6 +6,7 @@ import os
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal
 
+from heedful.addresses import Address, place
 from heedful.errors import HeedfulError
 from heedful.runs.settings import Place, check_bounds, told
 
@@ -73,6 +74,9 @@ class CorpusSettings:
         check_bounds(self)
         if self.ray and self.workers > 1:
             raise HeedfulError("`workers` has no effect with `ray`", remedy="leave it out: each core is one")
+        if self.static and isinstance(place(self.output), Address):
+            what = "`static` examples are written beside a corpus on a path, not at an address"
+            raise HeedfulError(what, where=self.output, remedy="leave it out, or build the corpus on a path")
 
 
 def files_of(given: Any) -> tuple[str, ...]:

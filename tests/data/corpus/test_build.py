@@ -68,9 +68,9 @@ def test_everything_is_there_once(built, text_file, tokenizer):
     assert corpus.train.read("tokens", 0, int(corpus.train.document_starts[1])).tolist() == ids
 
 
-@pytest.mark.parametrize("workers", [2, 3])
-def test_same_bytes_for_any_number_of_workers(built, text_file, tokenizer, tmp_path, workers):
-    build_corpus([str(text_file)], tmp_path / "c", tokenizer, reading=READING, workers=workers)
+@pytest.mark.parametrize(("workers", "scheme"), [(2, ""), (3, "file://")])
+def test_same_bytes_for_any_number_of_workers(built, text_file, tokenizer, tmp_path, workers, scheme):
+    build_corpus([f"{scheme}{text_file}"], f"{scheme}{tmp_path}/c", tokenizer, reading=READING, workers=workers)
     assert content(tmp_path / "c") == content(built)
 
 
