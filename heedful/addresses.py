@@ -155,7 +155,9 @@ class Address(str):
             store, path = self._store()
             try:
                 return cast("dict[str, Any]", store.info(path))
-            except FileNotFoundError:
+            except FileNotFoundError as error:
+                if _unanswered(error):
+                    raise
                 return None
 
     def _store(self) -> tuple[Any, str]:
@@ -258,22 +260,31 @@ def _plain_errors(address: Address) -> Iterator[None]:
         yield
     except HeedfulError:
         raise
-    except FileNotFoundError as error:
-        raise HeedfulError("no such file", where=address, remedy="check the address") from error
-    except PermissionError as error:
-        remedy = "see that the keys which fsspec finds on this machine are good for it"
-        raise HeedfulError(f"no permission ({_said(error)})", where=address, remedy=remedy) from error
-    except ImportError as error:
-        what = f"such addresses need another package ({_said(error)})"
-        raise HeedfulError(what, where=address, remedy="install it beside heedful") from error
     except Exception as error:
-        if isinstance(error, ConnectionError | TimeoutError) or _UNANSWERED.search(type(error).__name__):
-            remedy = "check host and network, and start again: what is done is kept"
-            raise HeedfulError(f"nobody answers ({_said(error)})", where=address, remedy=remedy) from error
-        what = f"the store refuses ({_said(error)})"
-        raise HeedfulError(what, where=address, remedy="check the address, and what the store allows") from error
+        what, remedy = _told(error)
+        raise HeedfulError(what, where=address, remedy=remedy) from error
 
 
-def _said(error: Exception) -> str:
+def _told(error: Exception) -> tuple[str, str]:
     lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__
+    said = lines[0] if lines else type(error).__name__
+    if _unanswered(error):
+        return f"nobody answers ({said})", "check host and network, and start again: what is done is kept"
+    match error:
+        case FileNotFoundError():
+            return "no such file", "check the address"
+        case PermissionError():
+            return f"no permission ({said})", "see that the keys which fsspec finds on this machine are good for it"
+        case ImportError():
+            return f"such addresses need another package ({said})", "install it beside heedful"
+        case NotImplementedError():
+            return "such addresses can only be read", "write to a path, or to a store that takes files"
+    return f"the store refuses ({said})", "check the address, and what the store allows"
+
+
+def _unanswered(error: BaseException | None) -> bool:
+    """Whether it comes of nobody answering; over HTTP that is told as a missing file."""
+    if error is None:
+        return False
+    known = isinstance(error, ConnectionError | TimeoutError) or _UNANSWERED.search(type(error).__name__)
+    return bool(known) or _unanswered(error.__cause__)

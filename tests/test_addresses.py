@@ -7,6 +7,7 @@ import socket
 import sys
 import uuid
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -79,14 +80,18 @@ def test_what_is_wrong_is_told(store: Address, monkeypatch: pytest.MonkeyPatch) 
     assert "pip install 'heedful[remote]'" in refused(store / "a.txt")
 
 
-@pytest.mark.parametrize(
-    ("error", "said"), [(PermissionError("Forbidden"), "no permission"), (TimeoutError(), "nobody")]
-)
-def test_what_a_store_says_is_told(error: Exception, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from fsspec.implementations.memory import MemoryFileSystem
-
-    def fails(*_: object, **__: object) -> None:
-        raise error
-
-    monkeypatch.setattr(MemoryFileSystem, "_open", fails)
-    assert said in refused("memory://closed/a.txt")
+def test_what_a_store_says_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    hidden = FileNotFoundError("as HTTP has it")
+    hidden.__cause__ = ConnectionRefusedError()
+    said = {
+        PermissionError("Forbidden"): "no permission",
+        NotImplementedError(): "only be read",
+        TimeoutError(): "nobody answers",
+        hidden: "nobody answers",
+    }
+    for error, what in said.items():
+        monkeypatch.setattr("fsspec.implementations.memory.MemoryFileSystem.info", Mock(side_effect=error))
+        monkeypatch.setattr("fsspec.implementations.memory.MemoryFileSystem._open", Mock(side_effect=error))
+        assert what in refused("memory://closed/a.txt")
+        with pytest.raises(HeedfulError, match=what):
+            Address("memory://closed/a.txt").is_file()

@@ -38,6 +38,7 @@ def build(**options: object) -> None:
     Examples:
       heedful corpus build wiki.jsonl.gz -o corpus --tokenizer tokenizer --workers 8
       heedful corpus build wiki.jsonl.gz -o SHARED/corpus --tokenizer tokenizer --ray 10.0.0.1:6379
+      heedful corpus build 's3://texts/*.jsonl.gz' -o s3://corpora/wiki --tokenizer tokenizer
       heedful corpus build book.txt -o corpus --tokenizer tokenizer --lines running
       heedful corpus build zh.jsonl -o corpus --tokenizer tokenizer --words --drop-headings --deduplicate
       heedful corpus build news.txt -o corpus --tokenizer tokenizer --static --duplicates 10

@@ -88,7 +88,7 @@ def command(
       heedful embed MODEL lines.txt -o vectors.npy --precision int8
       heedful embed MODEL lines.txt -o vectors.npy --engine onnxruntime
       heedful embed MODEL lines.txt -o tokens.jsonl --layers -1,-2
-      heedful embed MODEL lines.txt -o vectors.npy --ray 10.0.0.1:6379
+      heedful embed MODEL s3://texts/lines.txt.gz -o s3://vectors/lines.npy --ray 10.0.0.1:6379
       zcat lines.gz | heedful embed MODEL - -o vectors.npy --normalize
     """
     from heedful.cli.precision import own_texts, tell_int8
