@@ -65,3 +65,8 @@ def machine() -> str:
     versions = f"Python {platform.python_version()}, torch {torch.__version__}"
     processor = f"{processor_name()} ({', '.join(instructions())})"
     return f"{processor}, {os.cpu_count()} cores, {total} GiB, {versions}"
+
+
+def load() -> str:
+    """How many processes want a core, on average of the last minute: a measurement of speed should start near 0."""
+    return f"load of the machine before: {os.getloadavg()[0]:.1f}"

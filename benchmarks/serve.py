@@ -1,12 +1,13 @@
 """The server under load, by `wrk`: with merging and without, and beside peers that answer the same request.
 
-    python benchmarks/serve.py MODEL --seconds 20 --rounds 3
-    python benchmarks/serve.py MODEL --peer plain='python serve_peer.py MODEL PORT' --peer merged='… PORT --merge'
+    python benchmarks/serve.py
+    python benchmarks/serve.py --peer plain='python serve_peer.py MODEL PORT' \\
+        --peer infinity/embeddings:input='infinity_emb v2 --model-id MODEL --port PORT'
 
-A peer is a command that serves POST /embed {"texts": ["…"]} on the port that stands for PORT. Everybody is started
-once with the same number of threads, asked in turns for so many seconds a round, and stopped. `wrk` is the Debian
-package of that name: 64 connections that each wait for their answer, one short sentence a request. One client alone is
-measured too, beside Python.
+A peer is NAME=COMMAND or NAME/PATH:FIELD=COMMAND: a server that takes POST /PATH {"FIELD": ["…"]}, /embed and texts if
+nothing is said, on the port that stands for PORT. Everybody is started once with the same number of threads, asked in
+turns for so many seconds a round, and stopped. `wrk` is the Debian package of that name: 64 connections that each wait
+for their answer, one short sentence a request. One client alone is measured too, beside Python.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from results_file import RESULTS, Table, write_results
+from materials import minilm
+from results_file import RESULTS, Table, load, write_results
 
 from heedful.client import Client
 from heedful.inference.load import load_embedder
@@ -47,6 +49,8 @@ end
 """
 CONNECTIONS = 64
 PATIENCE = 300.0
+# Of one client: the queries of a block, those of them that do not count, and the seconds between blocks.
+QUERIES, WARMING, PAUSE = 30, 5, 0.1
 
 
 @dataclass
@@ -121,17 +125,25 @@ def parsed(text: str) -> dict[str, float]:
     return {**found, "errors": float(bad[1]) if bad else 0.0}
 
 
-def one_query(model: str, url: str, name: str, rounds: int) -> dict[str, float]:
-    """The median milliseconds of one short query, in Python and over HTTP, in turns."""
+def one_query(model: str, url: str, name: str, blocks: int) -> dict[str, float]:
+    """The median milliseconds of one short query, in Python and over HTTP, in turns.
+
+    Queries come in blocks of one kind, and the first of a block do not count: after Python's own, its threads stay
+    awake for some milliseconds and would take the server's cores.
+    """
     loaded, query = load_embedder(model), ["where is the bank of the river"]
     times: dict[str, list[float]] = {"python": [], "http": []}
     with Client(url, name) as client:
-        for _ in range(rounds):
+        for _ in range(blocks):
             for kind, ask in (("python", loaded.embed), ("http", client.embed)):
-                start = time.perf_counter()
-                ask(query)
-                times[kind].append(1000 * (time.perf_counter() - start))
-    return {f"{kind}_p50_ms": statistics.median(values[len(values) // 5 :]) for kind, values in times.items()}
+                for number in range(QUERIES):
+                    start = time.perf_counter()
+                    ask(query)
+                    if number >= WARMING:
+                        times[kind].append(1000 * (time.perf_counter() - start))
+                time.sleep(PAUSE)
+    found = {f"{kind}_p50_ms": statistics.median(values) for kind, values in times.items()}
+    return {**found, "difference_ms": found["http_p50_ms"] - found["python_p50_ms"]}
 
 
 def contenders(model: str, peers: Sequence[str]) -> list[Contender]:
@@ -152,14 +164,20 @@ def contenders(model: str, peers: Sequence[str]) -> list[Contender]:
             "60",
         ]
         found.append(Contender(name, [*command, *more], "/v1/models/m/embed", "inputs", port))
-    for peer in peers:
-        name, _, command_line = peer.partition("=")
-        port = free_port()
-        found.append(Contender(name, shlex.split(command_line.replace("PORT", str(port))), "/embed", "texts", port))
-    return found
+    return [*found, *(contender(peer, model) for peer in peers)]
 
 
-def measure(model: str, peers: Sequence[str], seconds: float, rounds: int, queries: int) -> dict[str, Any]:
+def contender(peer: str, model: str) -> Contender:
+    """A peer, from NAME=COMMAND or NAME/PATH:FIELD=COMMAND."""
+    said, _, command_line = peer.partition("=")
+    name, _, where = said.partition("/")
+    path, _, field = where.partition(":")
+    port = free_port()
+    command = os.path.expandvars(command_line).replace("MODEL", model).replace("PORT", str(port))
+    return Contender(name, shlex.split(command), f"/{path or 'embed'}", field or "texts", port)
+
+
+def measure(model: str, peers: Sequence[str], seconds: float, rounds: int, blocks: int) -> dict[str, Any]:
     """All contenders in turns."""
     everybody = contenders(model, peers)
     results: dict[str, list[dict[str, float]]] = {one.name: [] for one in everybody}
@@ -170,7 +188,7 @@ def measure(model: str, peers: Sequence[str], seconds: float, rounds: int, queri
             for _ in range(rounds):
                 for one in everybody:
                     results[one.name].append(load_with_wrk(one, seconds, Path(folder)))
-        alone = one_query(model, f"http://127.0.0.1:{everybody[0].port}", "m", queries)
+        alone = one_query(model, f"http://127.0.0.1:{everybody[0].port}", "m", blocks)
     finally:
         for one in everybody:
             one.stop()
@@ -185,25 +203,26 @@ def measure(model: str, peers: Sequence[str], seconds: float, rounds: int, queri
 def main() -> None:
     """Measure, print and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("model")
+    parser.add_argument("model", nargs="?", help="all-MiniLM-L6-v2, if nothing is said")
     parser.add_argument("--peer", action="append", default=[], metavar="NAME=COMMAND")
     parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--queries", type=int, default=300)
+    parser.add_argument("--blocks", type=int, default=20, help=f"of {QUERIES} queries of one client")
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1, help="of everybody")
     parser.add_argument("-o", "--output", type=Path, default=RESULTS / "serve.json")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    found = measure(options.model, options.peer, options.seconds, options.rounds, options.queries)
+    found = measure(options.model or str(minilm()), options.peer, options.seconds, options.rounds, options.blocks)
     rows = [[name, *(round(value, 2) for value in row.values())] for name, row in found["load"].items()]
     ratios = [
         f"heedful answers {ratio:.2f} times as many requests as {name}" for name, ratio in found["ratios"].items()
     ]
-    told = [*ratios, f"one query: {found['one_query']}"]
+    alone = ", ".join(f"{name.replace('_', ' ')} {value:.2f}" for name, value in found["one_query"].items())
+    told = [*ratios, f"one client with one short query at a time: {alone}"]
     columns = ("server", "requests/s", "p50 ms", "p99 ms", "errors")
     what = (
         f"{CONNECTIONS} clients that wait for their answer, one short sentence a request, by wrk; "
-        f"{options.threads} threads compute"
+        f"{options.threads} threads compute; {load()}"
     )
     write_results(options.output, "The server under load", what, [Table(columns, rows)], told)
 

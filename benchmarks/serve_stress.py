@@ -1,10 +1,10 @@
 """What a server bears: too much load, slow connections, clients that go away, SIGTERM, and a long time.
 
-    python benchmarks/serve_stress.py overload MODEL --seconds 600
-    python benchmarks/serve_stress.py slow     MODEL --connections 1000 --seconds 300
-    python benchmarks/serve_stress.py aborted  MODEL --connections 10000
-    python benchmarks/serve_stress.py soak     MODEL --seconds 3600
-    python benchmarks/serve_stress.py sigterm  MODEL --rounds 100
+    python benchmarks/serve_stress.py overload --seconds 600
+    python benchmarks/serve_stress.py slow     --connections 1000 --seconds 300
+    python benchmarks/serve_stress.py aborted  --connections 10000
+    python benchmarks/serve_stress.py soak     --seconds 3600
+    python benchmarks/serve_stress.py sigterm  --rounds 100
 
 Each starts a server of its own and watches its memory and descriptors. Every vector is compared with that of its text.
 `overload` finds out by a closed loop what the server bears, loads it with 80 % of that, and then with twice as much.
@@ -29,7 +29,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from results_file import RESULTS, Table, write_results
+from materials import minilm
+from results_file import RESULTS, Table, load, write_results
 from served import Watched, serving
 from slow_clients import dribble
 
@@ -226,12 +227,13 @@ def main() -> None:
     """Run one of them, show what it found and write it down."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("kind", choices=["overload", "slow", "aborted", "soak", "sigterm"])
-    parser.add_argument("model", help="a model folder with vectors")
+    parser.add_argument("model", nargs="?", help="a model folder with vectors; all-MiniLM-L6-v2, if nothing is said")
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--connections", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=100)
     parser.add_argument("-o", "--output", type=Path)
     options = parser.parse_args()
+    model, before = options.model or str(minilm()), load()
     kinds: dict[str, Callable[[Watched], Report]] = {
         "overload": lambda server: overload(server, "m", options.seconds),
         "soak": lambda server: soak(server, "m", options.seconds),
@@ -239,15 +241,15 @@ def main() -> None:
         "aborted": lambda server: aborted(server, "m", options.connections),
     }
     if options.kind == "sigterm":
-        found = sigterm(options.model, options.rounds)
+        found = sigterm(model, options.rounds)
     else:
-        with serving(options.model) as (server, _):
+        with serving(model) as (server, _):
             found = kinds[options.kind](server)
     rows = [[name.replace("_", " "), _shown(value)] for name, value in found.items()]
     output = options.output or RESULTS / f"serve_{options.kind}.json"
     about = {one.__name__: one.__doc__ for one in (overload, soak, slow, aborted, sigterm)}[options.kind]
     title = f"The server under stress: {options.kind}"
-    write_results(output, title, str(about), [Table(("what", "found"), rows)])
+    write_results(output, title, str(about), [Table(("what", "found"), rows)], [before])
 
 
 def _shown(value: Any) -> Any:

@@ -340,15 +340,15 @@ def _first(start: Start, sentences: int, count: int, device: str) -> Tensor:
 
 
 def _draw(logits: Tensor, how: Sampling, rng: torch.Generator) -> Tensor:
-    """A symbol of each hypothesis at random, (B, K, V) -> (B, K)."""
-    scaled = (logits if how.temperature == 1 else logits / how.temperature).flatten(0, 1)
-    symbols = None
+    """A symbol of each hypothesis at random, (B, K, V) -> (B, K); however cold it is, the best logit stays 0."""
+    scaled = logits if how.temperature == 1 else (logits - logits.amax(-1, keepdim=True)) / max(how.temperature, 1e-30)
+    scaled, symbols = scaled.flatten(0, 1), None
     if how.top_k or how.top_p < 1:
         scaled, symbols = scaled.topk(min(how.top_k or scaled.shape[1], scaled.shape[1]))
     probabilities = scaled.softmax(-1)
     if how.top_p < 1:
         before = probabilities.cumsum(-1) - probabilities  # how much the likelier ones have together
-        probabilities = probabilities.masked_fill(before >= how.top_p, 0.0)
+        probabilities = probabilities.masked_fill(before >= max(how.top_p, 1e-30), 0.0)
     drawn = probabilities.multinomial(1, generator=rng)
     return (drawn if symbols is None else symbols.gather(1, drawn)).view(logits.shape[:2])
 

@@ -14,7 +14,7 @@ import torch
 from scipy import stats
 from torch import Tensor
 
-from heedful.decoding import BLOCK, Beam, Hypothesis, Sampling, _best, beam_search, greedy, sample
+from heedful.decoding import BLOCK, Beam, Hypothesis, Sampling, _best, _draw, beam_search, greedy, sample
 from heedful.errors import HeedfulError
 
 START, END, BANNED = 0, 1, 2
@@ -271,6 +271,12 @@ def _p_value(counts: Counter[tuple[int, ...]], expected: Shares, total: int) -> 
         observed.append(total - sum(observed))
         wanted.append(total - sum(wanted))
     return float(stats.chisquare(observed, wanted).pvalue)
+
+
+@pytest.mark.parametrize("how", [Sampling(temperature=5e-324), Sampling(top_p=5e-324)])
+def test_the_least_there_can_be_leaves_the_likeliest(how: Sampling) -> None:
+    logits = torch.tensor([[[-900.0, 3.0, 1.0, -torch.inf]]])
+    assert _draw(logits, how, torch.Generator()).tolist() == [[1]]
 
 
 def test_samples_say_how_probable_they_are_for_the_model() -> None:

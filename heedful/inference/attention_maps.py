@@ -32,7 +32,8 @@ def attention_input(
     """A text, or two, as ids, segments and tokens, cut to `max_length`."""
     first, second = (text, None) if isinstance(text, str) else text
     encoding = tokenizer.encode(first, second, max_length)
-    return encoding.ids, encoding.type_ids, encoding.tokens
+    ids = tokenizer.frame.some(encoding.ids)
+    return ids, encoding.type_ids or [0], encoding.tokens or [tokenizer.vocabulary[ids[0]]]
 
 
 def attention_weights(encoder: Encoder, sequences: Sequences, device: str) -> list[NDArray[np.float32]]:

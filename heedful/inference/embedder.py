@@ -270,7 +270,8 @@ class Embedder:
         words = wanted.unit == "word"
         framed = [wanted.prompt + text for text in texts] if wanted.prompt else texts
         encodings = self.tokenizer.encode_batch(framed, limit, offsets=words)
-        return [Pieces(e.ids, e.word_ids if words else [], was_truncated(e)) for e in encodings]
+        read = [(self.tokenizer.frame.some(e.ids), e.word_ids or [None], was_truncated(e)) for e in encodings]
+        return [Pieces(ids, numbers if words else [], truncated) for ids, numbers, truncated in read]
 
     def vectors_of(self, pieces: Sequence[Pieces], wanted: Features) -> list[Vectors]:
         """The vectors of texts in one batch; equally long ones should be neighbours."""

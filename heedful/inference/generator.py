@@ -129,7 +129,7 @@ class TextGenerator:
         asked = writing or Writing()
         for first in range(0, len(prompts), PROMPTS_AT_ONCE):
             some = prompts[first : first + PROMPTS_AT_ONCE]
-            ids = [self._prompt(prompt, asked, first + number) for number, prompt in enumerate(some)]
+            ids = [self.prompt_ids(prompt, asked, first + number) for number, prompt in enumerate(some)]
             written = self._searched(ids, asked) if asked.searches else self._written(ids, asked, first)
             for prompt, texts in zip(some, written, strict=True):
                 yield [replace(text, prompt=prompt or "") for text in texts]
@@ -139,7 +139,7 @@ class TextGenerator:
         asked = writing or Writing()
         if asked.searches:
             raise HeedfulError("a beam is certain of nothing before the end", remedy="use greedy search or sampling")
-        ids = self._prompt(prompt, asked, 0)
+        ids = self.prompt_ids(prompt, asked)
         text = _Text(ids, Continuation(self.tokenizer, ids, asked.stop))
         rng = self._chance(asked, 0)
         while text.reason is None:
@@ -148,7 +148,7 @@ class TextGenerator:
         yield text.said.news(last=True)
         return text.reason
 
-    def _prompt(self, prompt: str | None, asked: Writing, number: int) -> list[int]:
+    def prompt_ids(self, prompt: str | None, asked: Writing, number: int = 0) -> list[int]:
         """The tokens of a prompt, as many as the model has room for."""
         if prompt is not None and not prompt.strip():
             remedy = "write how the text begins, or give no prompt at all to begin from nothing"

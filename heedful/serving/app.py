@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from importlib import metadata
 from typing import Any
 
+import numpy as np
 import orjson
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -120,12 +121,17 @@ def told(answer: Answer, asked: Asked) -> dict[str, Any]:
 
 def fragment(results: list[Any]) -> orjson.Fragment:
     """Results written as JSON, in the thread that has computed them."""
-    return orjson.Fragment(orjson.dumps(results, option=JSON_OPTIONS))
+    return orjson.Fragment(_dumped(results))
 
 
 def as_json(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
     """A JSON response."""
-    return Response(orjson.dumps(value, option=JSON_OPTIONS), status, headers, "application/json")
+    return Response(_dumped(value), status, headers, "application/json")
+
+
+def _dumped(value: Any) -> bytes:
+    """As JSON; an array that is not laid out row by row, which orjson does not take, is copied."""
+    return orjson.dumps(value, np.ascontiguousarray, JSON_OPTIONS)
 
 
 def info(service: Service) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """One batcher for all requests: what arrives is merged by a budget of tokens and computed by a few threads.
 
 A thread that is idle takes at once whatever comes, so that nothing is delayed while the machine has nothing to do.
+One of them, the lead, is called before the others, and computes what comes alone on all cores.
 While all of them compute, requests gather, and the next batch has its share of them; and a thread that has just
 answered several clients waits a little for them to ask again, since a small batch costs more for each of its tokens.
 Units are taken from the clients by turns. The batcher knows neither models nor HTTP.
@@ -10,6 +11,8 @@ from __future__ import annotations
 
 import logging
 import math
+import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -17,13 +20,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from heedful.errors import HeedfulError
-from heedful.serving.fair_queue import FairQueue, Job, Unit
+from heedful.serving.fair_queue import FairQueue, Job, Program, Unit
 
 logger = logging.getLogger("heedful.serving")
 # The share of the last batch in the running mean of the speed.
 NEWEST = 0.1
 # The share of its last batch's seconds that a thread waits at most for those whom it has answered to ask again.
 GATHERING = 0.1
+# The seconds without two requests at a time after which one may have all cores.
+CALM = 0.1
+# How much nicer than the others a thread is that computes, as nice(1) counts; without it a refusal took 130 ms.
+NICER = 5
 _settling = threading.Lock()
 
 
@@ -87,11 +94,17 @@ class Batcher:
         before: Callable[[bool], None] = lambda alone: None,
         after: Callable[[BatchDone], None] = lambda done: None,
     ) -> None:
-        """`before` is called ahead of each batch, told whether nothing else runs, and `after` when it is done."""
+        """`before` is called ahead of each batch, told whether it may have all cores, and `after` when it is done."""
         self.bounds, self.clock, self.before, self.after = bounds or Bounds(), clock, before, after
         self.queue = FairQueue()
         lock = threading.RLock()
         self.changed, self.gathered = threading.Condition(lock), threading.Condition(lock)
+        # Only the lead computes on all cores: OpenMP keeps helpers for each thread that ever did, and once these are
+        # more than the cores, none of them waits awake for the next of a batch's hundred small products. While it
+        # does, nobody else computes: a helper without a core would keep the others waiting at each of the products.
+        self.lead: threading.Thread | None = None
+        self.lead_called, self.lead_free, self.wide = threading.Condition(lock), False, False
+        self.crowded = -math.inf  # when a request last came while another waited or was computed
         self.gathering: dict[threading.Thread, int] = {}  # the tokens that each waits for
         self.speed = 0.0  # tokens a second of all threads; 0 while nobody knows
         self.computing: dict[threading.Thread, int] = {}  # the tokens of each batch
@@ -114,8 +127,13 @@ class Batcher:
             if wait > self.bounds.wait:
                 raise Full(wait)
             job.queued = self.clock()
+            if self.computing or self.queue.waiting:
+                self.crowded = job.queued
             self.queue.add(job)
-            self.changed.notify(len(job.units))
+            if self.lead_free:
+                self.lead_called.notify()
+            elif not self.wide:
+                self.changed.notify(len(job.units))
             if self.gathering and self.queue.waiting >= min(self.gathering.values()):
                 self.gathered.notify_all()
         return job
@@ -130,8 +148,8 @@ class Batcher:
         """Take no more jobs and compute what waits; whether all threads ended in time."""
         with self.changed:
             self.closed = True
-            self.changed.notify_all()
-            self.gathered.notify_all()
+            for waiting in (self.changed, self.gathered, self.lead_called):
+                waiting.notify_all()
         until = None if timeout is None else time.monotonic() + timeout
         for thread in list(self.running):
             thread.join(None if until is None else max(0.0, until - time.monotonic()))
@@ -148,10 +166,12 @@ class Batcher:
     def _start(self) -> None:
         thread = threading.Thread(target=self._live, name=f"compute-{self.deaths}-{len(self.running)}", daemon=True)
         self.running.add(thread)
+        self.lead = self.lead or thread
         thread.start()
 
     def _live(self) -> None:
         """Work until the end; a thread that ends otherwise is replaced, and its jobs are told."""
+        _let_others_go_first()
         units: list[Unit] = []
         try:
             while units := self._take():
@@ -160,8 +180,9 @@ class Batcher:
             logger.critical("a compute thread has died", exc_info=error)
             with self.changed:
                 self.deaths += 1
-                self.computing.pop(threading.current_thread(), None)
+                self._stop_computing()
                 self.running.discard(threading.current_thread())
+                self.lead = None if self._leads() else self.lead
                 self._start()
             for job in {unit.job for unit in units}:
                 self._fail(job, Crashed())
@@ -173,13 +194,38 @@ class Batcher:
                 for job in self.queue.overdue(self.clock()):
                     self.queue.remove(job)
                     _settle(job, error=Late())
-                units = self.queue.take(self._budget())
+                may_take = self._leads() or not (self.lead_free or self.wide) or self.closed
+                units = self.queue.take(self._budget()) if may_take else []
                 if units:
                     self.computing[threading.current_thread()] = sum(unit.size for unit in units)
+                    self.wide = self.wide or (self._leads() and self._alone(units[0].job.program))
+                    self._call_others()
                     return units
                 if self.closed:
                     return []
-                self.changed.wait()
+                self._wait()
+
+    def _alone(self, program: Program) -> bool:
+        """Whether a batch may have all cores: nobody else asks, or has asked just now, and it is soon over."""
+        calm = self.clock() - self.crowded > CALM
+        return calm and len(self.computing) == 1 and not self.queue.waiting and program.one_pass
+
+    def _call_others(self) -> None:
+        """Let the others take what the lead has left."""
+        if self.queue.waiting and not self.wide:
+            self.changed.notify_all()
+
+    def _leads(self) -> bool:
+        return threading.current_thread() is self.lead
+
+    def _wait(self) -> None:
+        """Until there may be something to take."""
+        if not self._leads():
+            self.changed.wait()
+            return
+        self.lead_free = True
+        self.lead_called.wait()
+        self.lead_free = False
 
     def _budget(self) -> int:
         """The tokens of the next batch: a thread's share of all there is, so that no thread is left with a few."""
@@ -200,21 +246,26 @@ class Batcher:
         start = self.clock()
         for unit in units:
             unit.job.started = unit.job.started or start
-        with self.changed:
-            alone = len(self.computing) == 1 and not self.queue.waiting
-        self.before(alone)
+        self.before(self._leads() and self.wide)
         self._run(units)
         seconds = self.clock() - start
         done = BatchDone(len({unit.job for unit in units}), [unit.size for unit in units], seconds)
         with self.changed:
-            self.computing.pop(threading.current_thread(), None)
-            self._learn(done)
+            self._stop_computing()
         self.after(done)
         for job in dict.fromkeys(unit.job for unit in units):
             job.computed += seconds
             if len(job.results) == len(job.units):
                 self._finish(job)
+        with self.changed:
+            self._learn(done.tokens, self.clock() - start)
         return done
+
+    def _stop_computing(self) -> None:
+        self.computing.pop(threading.current_thread(), None)
+        if self._leads():
+            self.wide = False
+            self._call_others()
 
     def _run(self, units: list[Unit]) -> None:
         """Compute units together; if that fails, job by job, so that a bad one harms no other."""
@@ -224,7 +275,8 @@ class Batcher:
         except Exception as error:
             jobs = dict.fromkeys(unit.job for unit in units)
             if len(jobs) == 1:
-                logger.error("a batch could not be computed", exc_info=error)
+                if not isinstance(error, HeedfulError):
+                    logger.error("a batch could not be computed", exc_info=error)
                 self._fail(units[0].job, error)
                 return
             for job in jobs:
@@ -248,12 +300,21 @@ class Batcher:
             self.queue.remove(job)
         _settle(job, error=error)
 
-    def _learn(self, done: BatchDone) -> None:
-        """A full batch tells the speed best; a single short text says little of what could be computed."""
-        if done.seconds > 0:
-            speed = self.threads * done.tokens / done.seconds
-            share = NEWEST * min(1.0, done.tokens / self.bounds.batch_tokens)
+    def _learn(self, tokens: int, seconds: float) -> None:
+        """The speed from a batch and the seconds until its thread was free again.
+
+        A full batch tells it best; a single short text says little of what could be computed.
+        """
+        if seconds > 0:
+            speed = self.threads * tokens / seconds
+            share = NEWEST * min(1.0, tokens / self.bounds.batch_tokens)
             self.speed = speed if not self.speed else (1 - share) * self.speed + share * speed
+
+
+def _let_others_go_first() -> None:
+    """Who computes all the time gives way to the thread that reads, refuses and writes, and needs little."""
+    if sys.platform == "linux":  # elsewhere this would be for all threads
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), os.getpriority(os.PRIO_PROCESS, 0) + NICER)
 
 
 def _settle(job: Job, answer: Any = None, error: Exception | None = None) -> None:

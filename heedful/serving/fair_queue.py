@@ -1,4 +1,4 @@
-"""What waits to be computed: the units of jobs, dealt out to batches by turns, one unit a client and turn.
+"""What waits to be computed: the units of jobs, dealt out to batches by turns, some tokens a client and turn.
 
 Nothing here knows threads, clocks or models; `Batcher` puts those around it.
 """
@@ -11,13 +11,18 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 _numbers = count()
+# The tokens of a turn: a short request is finished in one. Were it dealt out unit by unit, all that wait at the same
+# time would be finished at the same time, and late.
+TURN = 128
 
 
 class Program(Protocol):
     """How units are computed; equal programs can be computed together, whoever asked."""
+
+    one_pass: ClassVar[bool]  # soon over: a batch that is alone may have all cores, and others wait until it is done
 
     def __hash__(self) -> int: ...
 
@@ -75,7 +80,8 @@ class Unit:
 class FairQueue:
     """Jobs by client, and the clients in the order of their turns."""
 
-    def __init__(self) -> None:
+    def __init__(self, turn: int = TURN) -> None:
+        self.turn = turn  # the tokens after which the next client has its turn
         self.clients: dict[str, deque[Job]] = {}  # in the order of their turns
         self.tokens: dict[str, int] = {}  # what waits, by client
 
@@ -115,25 +121,32 @@ class FairQueue:
     def take(self, budget: int) -> list[Unit]:
         """The units of the next batch: those of the next client's first job, and of all that go with them.
 
-        At most `budget` tokens, or a single longer unit. Each client gives one unit in its turn.
+        At most `budget` tokens, or a single longer unit. Each client gives units for some tokens in its turn.
         """
         first = next(iter(self.clients), None)
         if first is None:
             return []
-        program, taken, room = self.clients[first][0].program, list[Unit](), budget
+        program, taken = self.clients[first][0].program, list[Unit]()
         while True:
             before = len(taken)
             for client in list(self.clients):
-                unit = self._next(client, program)
-                if unit is None:
-                    continue
-                if taken and unit.size > room:
+                if self._full(client, program, taken, budget):
                     return taken
-                taken.append(unit)
-                room -= unit.size
-                self._give(unit)
             if len(taken) == before:
                 return taken
+
+    def _full(self, client: str, program: Program, taken: list[Unit], budget: int) -> bool:
+        """Take the units of a client's turn; whether the next would be too many, so that its turn is not over."""
+        room, left = budget - sum(unit.size for unit in taken), self.turn
+        while left > 0 and (unit := self._next(client, program)) is not None:
+            if taken and unit.size > room:
+                return True
+            taken.append(unit)
+            room, left = room - unit.size, left - unit.size
+            self._give(unit)
+        if left < self.turn and client in self.clients:
+            self.clients[client] = self.clients.pop(client)  # it comes last now
+        return False
 
     def _next(self, client: str, program: Program) -> Unit | None:
         for job in self.clients.get(client, ()):
@@ -142,14 +155,12 @@ class FairQueue:
         return None
 
     def _give(self, unit: Unit) -> None:
-        """Mark a unit as taken, and put its client at the end of the turns."""
+        """Mark a unit as taken."""
         job, client = unit.job, unit.job.client
         job.taken += 1
         self.tokens[client] -= unit.size
-        jobs = self.clients.pop(client)
-        self.clients[client] = jobs
         if job.taken == len(job.units):
-            jobs.remove(job)
+            self.clients[client].remove(job)
         self._forget(client)
 
     def _forget(self, client: str) -> None:

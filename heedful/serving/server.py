@@ -8,6 +8,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -159,7 +160,8 @@ class Running:
                     return
                 await asyncio.sleep(0.01)
             self.tell(f"listening on {self.server.address}, loading {len(self.names)} models")
-            await asyncio.to_thread(self._open)
+            with ThreadPoolExecutor(1) as loader:  # it ends, and OpenMP's helpers that it has had end with it
+                await asyncio.get_running_loop().run_in_executor(loader, self._open)
             self.loaded()
             self._open_bert_service()
             self.tell(f"ready on {self.server.address}")

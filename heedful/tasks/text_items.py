@@ -75,6 +75,7 @@ def text_items(
 
 def summed_up(ids: list[int], segments: list[int], tokenizer: Tokenizer) -> Window:
     """A window of which only the row that sums it up is looked at."""
+    ids, segments = tokenizer.frame.some(ids), segments or [0]
     return Window(ids, segments, [tokenizer.frame.summary_row(len(ids))])
 
 

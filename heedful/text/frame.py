@@ -42,17 +42,21 @@ class Template:
 
 @dataclass(frozen=True)
 class Frame:
-    """How texts and pairs are joined, and which row of the result sums it up."""
+    """How texts and pairs are joined, and which row of the result sums it up.
+
+    `nothing` is the token that a model reads where there would be none: a blank text, and no special token around it.
+    """
 
     single: Template
     pair: Template
     summary: SummaryRow = "first"
+    nothing: int = 0
 
     @classmethod
-    def of(cls, library: tokenizers.Tokenizer, summary: SummaryRow = "first") -> Frame:
+    def of(cls, library: tokenizers.Tokenizer, summary: SummaryRow = "first", nothing: int = 0) -> Frame:
         """The frame that a tokenizer puts around texts."""
         text = _some_text(library)
-        return cls(_template(library.encode(text)), _template(library.encode(text, text)), summary)
+        return cls(_template(library.encode(text)), _template(library.encode(text, text)), summary, nothing)
 
     def joined(self, first: Sequence[int], second: Sequence[int] | None = None) -> tuple[list[int], list[int]]:
         """The pieces of one text or two with what stands around them, as ids and segments."""
@@ -62,7 +66,11 @@ class Frame:
         if second is not None:
             ids += [*frame.between.ids, *second]
             segments += [*frame.between.segments, *[frame.sides[1]] * len(second)]
-        return [*ids, *frame.after.ids], [*segments, *frame.after.segments]
+        return self.some([*ids, *frame.after.ids]), [*segments, *frame.after.segments] or [0]
+
+    def some(self, ids: list[int]) -> list[int]:
+        """The ids, or the one that is read where there is nothing."""
+        return ids or [self.nothing]
 
     def second_starts(self, first: int) -> int:
         """Where the second text of a pair begins after a first one of so many pieces."""

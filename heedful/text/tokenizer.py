@@ -125,7 +125,9 @@ class Tokenizer:
     @cached_property
     def frame(self) -> Frame:
         """What this tokenizer puts around texts, such as `[CLS] first [SEP] second [SEP]`."""
-        return Frame.of(self.library, self.summary)
+        named = (self.special_tokens.get(name, "") for name in ("bos", "eos", "unk"))
+        nothing = next((number for piece in named if (number := self.id_of(piece)) is not None), 0)
+        return Frame.of(self.library, self.summary, nothing)
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of `ids`, special tokens left out."""

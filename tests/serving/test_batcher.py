@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -16,6 +16,8 @@ PATIENCE = 20.0
 
 class Gate:
     """A program that notes its batches and computes each only when it is let through."""
+
+    one_pass: ClassVar[bool] = False
 
     def __init__(self, open: bool = False) -> None:
         self.batches: list[list[Any]] = []
@@ -227,20 +229,43 @@ def test_closing_computes_what_waits_and_takes_nothing_new(make: Make) -> None:
 
 def test_the_speed_is_learnt_from_full_batches_most(make: Make) -> None:
     batcher = make(threads=2, bounds=Bounds(batch_tokens=100))
-    batcher._learn(BatchDone(1, [100], 1.0))
+    batcher._learn(100, 1.0)
     assert batcher.speed == 200.0
-    batcher._learn(BatchDone(1, [1], 1.0))
+    batcher._learn(1, 1.0)
     assert 199.0 < batcher.speed < 200.0
-    batcher._learn(BatchDone(1, [100], 0.5))
+    batcher._learn(100, 0.5)
     assert 215.0 < batcher.speed < 225.0
 
 
-def test_whether_a_batch_is_alone_is_known_before_it_is_computed(make: Make) -> None:
-    gate, seen = Gate(), list[bool]()
-    batcher = make(before=seen.append)
-    busy(batcher, gate)
-    jobs = [ask(batcher, gate, f"{i}", size=1024) for i in range(2)]
+class Pass(Gate):
+    one_pass: ClassVar[bool] = True
+
+
+def test_what_comes_alone_has_all_cores_and_the_others_wait_for_it(make: Make) -> None:
+    gate, seen, now = Pass(), list[tuple[bool, bool]](), [0.0]
+
+    def note(alone: bool) -> None:
+        seen.append((alone, threading.current_thread() is batcher.lead))
+
+    batcher = make(threads=2, before=note, clock=lambda: now[0])
+    first = busy(batcher, gate)
+    others = [ask(batcher, gate, f"{i}", client=f"{i}", size=100) for i in range(2)]
+    assert not gate.arrived.acquire(timeout=0.05)  # the other thread leaves them alone
     gate.may_go.set()
-    for job in jobs:
+    for job in [first, *others]:
         job.future.result(PATIENCE)
-    assert seen == [True, False, True]
+    assert seen[0] == (True, True) and [alone for alone, _ in seen[1:]] == [False] * (len(seen) - 1)
+    for moment, alone in ((0.05, False), (0.5, True)):  # just after several have asked, and when all is calm again
+        now[0] = moment
+        ask(batcher, gate, "again").future.result(PATIENCE)
+        assert seen[-1][0] == alone
+    ask(batcher, Gate(open=True), "what takes long").future.result(PATIENCE)
+    assert seen[-1] == (False, True)
+
+
+def test_an_idle_thread_computes_beside_what_takes_long(make: Make) -> None:
+    long, quick, batcher = Gate(), Pass(open=True), make(threads=2)
+    job = busy(batcher, long)
+    assert ask(batcher, quick, "x").future.result(PATIENCE) == ["<x>"]
+    long.may_go.set()
+    assert job.future.result(PATIENCE) == ["<first>"]

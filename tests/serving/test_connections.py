@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import socket
 import threading
 import time
@@ -150,7 +151,7 @@ def test_a_request_whose_client_has_gone_is_not_computed(brief: Any) -> None:
         assert go.wait(PATIENCE)
         before(alone)
 
-    service.batcher.before = hold
+    service.batcher.before, service.batcher.crowded = hold, math.inf  # nobody has all cores
     try:
         busy = [connect(brief) for _ in range(2)]
         for one in busy:  # both threads are held
@@ -166,7 +167,7 @@ def test_a_request_whose_client_has_gone_is_not_computed(brief: Any) -> None:
         eventually(lambda: len(service.batcher.queue) == 0)
         eventually(lambda: service.metrics.cancelled._value.get() == cancelled + 10)
     finally:
-        service.batcher.before = before
+        service.batcher.before, service.batcher.crowded = before, 0.0
         go.set()
     for one in busy:
         assert read_answer(one).startswith(b"HTTP/1.1 200 ")
@@ -183,7 +184,7 @@ def test_a_full_queue_is_told_with_the_time_to_come_again(brief: Any) -> None:
         assert go.wait(PATIENCE)
         before(alone)
 
-    batcher.before = hold
+    batcher.before, batcher.crowded = hold, math.inf
     try:
         busy = [connect(brief) for _ in range(3)]
         for one in busy[:2]:
@@ -195,7 +196,7 @@ def test_a_full_queue_is_told_with_the_time_to_come_again(brief: Any) -> None:
         answer = brief.http.post("/v1/models/tiny/embed", content=BODY, headers={"content-type": "application/json"})
         assert answer.status_code == 429 and int(answer.headers["retry-after"]) >= 4
     finally:
-        batcher.before, batcher.speed = before, speed
+        batcher.before, batcher.speed, batcher.crowded = before, speed, 0.0
         go.set()
     for one in busy:
         assert read_answer(one).startswith(b"HTTP/1.1 200 ")

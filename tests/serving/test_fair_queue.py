@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from heedful.serving.fair_queue import FairQueue, Job, Unit
 
 
 class Echo:
     """A program that gives back what it is given."""
+
+    one_pass: ClassVar[bool] = True
 
     def compute(self, units: Sequence[Any]) -> Sequence[Any]:
         return units
@@ -27,7 +29,7 @@ def contents(units: Sequence[Unit]) -> list[str]:
 
 
 def filled(*jobs: Job) -> FairQueue:
-    queue = FairQueue()
+    queue = FairQueue(turn=1)
     for one in jobs:
         queue.add(one)
     return queue

@@ -49,6 +49,13 @@ def test_texts_are_those_of_python(writer: Any, gpt: Embedder, how: dict[str, An
     assert found == [[one] if isinstance(one, str) else one for one in expected]
 
 
+def test_a_blank_text_is_read_as_the_beginning_of_one(writer: Any, gpt: Embedder) -> None:
+    begins, cat = gpt.embed(["<|endoftext|>", "the cat"])
+    found = writer.ask("gpt", "embed", inputs=["", "the cat"])["results"]
+    assert found == [pytest.approx(one.tolist(), abs=1e-5) for one in (begins, cat)]
+    assert writer.ask("gpt", "attention", inputs=[""])["results"][0]["tokens"] == ["<|endoftext|>"]
+
+
 def events(lines: Iterator[str]) -> Iterator[tuple[str, dict[str, Any]]]:
     name = "piece"
     for line in lines:

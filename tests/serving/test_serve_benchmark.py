@@ -29,9 +29,11 @@ def test_what_wrk_says(script: Any) -> None:
 
 
 def test_ours_is_there_with_merging_and_without(script: Any) -> None:
-    merged, alone, peer = script("serve").contenders("MODEL", ["peer=python peer.py MODEL PORT --merge"])
+    peers = ["peer=python peer.py MODEL PORT --merge", "other/embeddings:input=other MODEL"]
+    merged, alone, peer, other = script("serve").contenders("folder", peers)
     assert alone.command[-2:] == ["--batch-tokens", "1"] and merged.url.endswith("/v1/models/m/embed")
-    assert peer.command == ["python", "peer.py", "MODEL", str(peer.port), "--merge"] and peer.field == "texts"
+    assert peer.command == ["python", "peer.py", "folder", str(peer.port), "--merge"] and peer.field == "texts"
+    assert other.url.endswith("/embeddings") and other.field == "input" and other.command == ["other", "folder"]
 
 
 def test_stress_in_short(script: Any, live: Any) -> None:

@@ -48,7 +48,7 @@ def test_pieces_are_joined_as_the_library_joins_texts(name: str) -> None:
     first, second = pieces(library, "a b"), pieces(library, "c b a")
     assert frame.joined(first) == seen(library.encode("a b"))
     assert frame.joined(first, second) == seen(library.encode("a b", "c b a"))
-    assert frame.joined([]) == seen(library.encode(""))
+    assert frame.joined([]) == (seen(library.encode("")) if frame.single.size else ([0], [0]))
     whole, _ = frame.joined(first, second)
     assert whole[frame.second_starts(len(first)) :][: len(second)] == second
     assert frame.single.size == library.num_special_tokens_to_add(is_pair=False)

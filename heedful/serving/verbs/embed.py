@@ -55,6 +55,7 @@ class SearchAsked(AskedTexts):
 class EmbedProgram:
     """Vectors of one kind from one model."""
 
+    one_pass: ClassVar[bool] = True
     model: Embedder
     wanted: Features
 

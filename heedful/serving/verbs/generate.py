@@ -46,6 +46,7 @@ class GenerateAsked(AskedTexts):
 class GenerateProgram:
     """Texts of one model. Samples depend on their company, so those of a request are drawn by themselves."""
 
+    one_pass: ClassVar[bool] = False
     generator: TextGenerator
     writing: Writing
     own: object = None
@@ -61,6 +62,7 @@ class GenerateProgram:
 class StreamProgram:
     """One text, told piece by piece until it ends or nobody listens."""
 
+    one_pass: ClassVar[bool] = False
     generator: TextGenerator
     writing: Writing
     tell: Callable[[str], None]
@@ -95,6 +97,7 @@ class Generate(Verb[GenerateAsked]):
     def read(self, asked: GenerateAsked, given: Any) -> Any:
         if not given.strip():
             raise HeedfulError("the prompt is empty", remedy="write how the text begins")
+        self.generator.prompt_ids(given, asked.writing)  # one that is too long is refused alone
         return given
 
     def work(self, asked: GenerateAsked, inputs: Sequence[Any]) -> Work:

@@ -29,6 +29,7 @@ class FillAsked(AskedPairs):
 class FillProgram:
     """Guesses of one model."""
 
+    one_pass: ClassVar[bool] = True
     lm: MaskedLm
     top: int
 
@@ -71,6 +72,7 @@ class ScoreAsked(AskedTexts):
 class ScoreProgram:
     """The losses of one model."""
 
+    one_pass: ClassVar[bool] = True
     lm: MaskedLm
 
     def compute(self, units: Sequence[tuple[list[int], int]]) -> Sequence[float]:
@@ -105,6 +107,7 @@ class MaskedScore(Verb[ScoreAsked]):
 class LinesProgram:
     """The scores of one language model."""
 
+    one_pass: ClassVar[bool] = False
     model: Embedder
     max_length: int | None
 

@@ -56,6 +56,7 @@ class AttentionAsked(AskedPairs):
 class AttentionProgram:
     """The attention weights of one model."""
 
+    one_pass: ClassVar[bool] = True
     model: Embedder
 
     def compute(self, units: Sequences) -> Sequence[Any]:

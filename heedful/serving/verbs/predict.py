@@ -37,6 +37,7 @@ class PredictAsked(Asked):
 class PredictProgram:
     """The outputs of one model."""
 
+    one_pass: ClassVar[bool] = True
     predictor: Predictor
 
     def compute(self, units: Sequence[Item]) -> Sequence[Any]:

@@ -32,6 +32,7 @@ class TranslateAsked(AskedTexts):
 class TranslateProgram:
     """Translations of one model by one search."""
 
+    one_pass: ClassVar[bool] = False
     translator: Translator
     how: Beam
     max_length: int | None
@@ -88,6 +89,7 @@ class PairsAsked(Asked):
 class PairScoreProgram:
     """The probabilities of one translation model."""
 
+    one_pass: ClassVar[bool] = True
     translator: Translator
 
     def compute(self, units: Sequence[tuple[list[int], list[int]]]) -> Sequence[Any]:
