@@ -51,6 +51,7 @@ def weights(run: Path) -> dict[str, torch.Tensor]:
 def test_a_run_starts_informed_and_says_so(world: Path) -> None:
     plan = RunFolder(world / "run").stored_as(Plan)
     assert plan is not None and plan.init == "informed"
+    assert plan.model.initializer_range == 0.0566  # 0.04 at the width of a mini, and this one has half of it
     found = weights(world / "run")
     vectors = load_file(world / "run" / "start" / "model" / "model.safetensors")["encoder.embeddings.weight"]
     seen = vectors.abs().sum(1) > 0

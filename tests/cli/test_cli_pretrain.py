@@ -153,9 +153,10 @@ def test_a_resumed_run_ends_with_the_same_weights(world: Path) -> None:
 
 
 def test_the_share_of_hidden_tokens_is_for_training_only(world: Path) -> None:
-    done = pretrain(world, "many", "--mask-rate", 0.5)
+    done = pretrain(world, "many", "--mask-rate", 0.5, "--schedule", "cosine", "--beta2", 0.98)
     assert done.exit_code == 0, done.output
     plan, corpus = RunFolder(world / "many").stored_as(Plan), Corpus.open(world / "corpus")
+    assert (plan.training.schedule, plan.training.beta2) == ("cosine", 0.98)
     assert plan.longest.max_length == 64
     hidden = MLM.batches(corpus, plan.longest).examples.take(np.arange(50))
     usual = held_out_examples(corpus, plan.longest).take(np.arange(9))

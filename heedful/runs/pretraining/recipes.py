@@ -8,6 +8,7 @@ et al., 2019, A.2).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any, TypeVar
@@ -31,7 +32,7 @@ BERT: Mapping[str, Any] = {
 CONTINUED: Mapping[str, Any] = {
     "init": "random", "phases": "128:100%", "batch_size": 16, "mask_rate": 0.15, "warmup": 0.1, "learning_rate": 1e-4,
 }  # fmt: skip
-RATE, WIDTH = 1e-3, 256  # the rate of `small`, and the width at which it was tried
+RATE, SPREAD, WIDTH = 1e-3, 0.04, 256  # of `small`, and the width of the model on which they were tried
 
 
 def completed(settings: PretrainingSettings, objective: PretrainingObjective, corpus: Corpus) -> PretrainingSettings:
@@ -46,6 +47,18 @@ def completed(settings: PretrainingSettings, objective: PretrainingObjective, co
 def rate_for(config: EncoderConfig) -> float:
     """The rate of `small`: what Adam moves is to matter alike at any width, so it falls as the width grows."""
     return RATE * min(1.0, WIDTH / config.width)
+
+
+def shape_for(settings: PretrainingSettings, config: EncoderConfig) -> dict[str, Any]:
+    """Fields of a new model's config that the recipe decides.
+
+    A product with weights of BERT's spread, 0.02, shrinks a state to 0.02 √D of its length: to half at the width of
+    BERT-base, to a third at that of a mini, where the layers then have little to say at first. So the spread of `small`
+    grows as the width falls. Other families have starts of their own.
+    """
+    if settings.recipe == "bert" or config.model_type != "bert":
+        return {}
+    return {"initializer_range": round(SPREAD * math.sqrt(WIDTH / config.width), 4)}
 
 
 def said(value: T | None) -> T:

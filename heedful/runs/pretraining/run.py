@@ -32,7 +32,7 @@ from heedful.runs.pretraining.plan import (
     stretches,
     training_of,
 )
-from heedful.runs.pretraining.recipes import completed, rate_for, said
+from heedful.runs.pretraining.recipes import completed, rate_for, said, shape_for
 from heedful.runs.pretraining.settings import PretrainingSettings
 from heedful.runs.pretraining.skip_gram_start import counted
 from heedful.runs.run import Ready, Run, Stage, carry_out
@@ -120,7 +120,8 @@ def _model_config(settings: PretrainingSettings, corpus: Corpus, objective: Pret
     if settings.start is None:
         family = family_named(settings.model)
         pieces = objective.pieces(corpus, recipe_of(settings, objective))
-        config = overridden(family.config_of_size(settings.size, pieces), settings.set)
+        config = family.config_of_size(settings.size, pieces)
+        config = overridden(config, {**shape_for(settings, config), **settings.set})
     else:
         config = _config_of_start(settings, settings.start, corpus, objective)
     if settings.dropout is not None:

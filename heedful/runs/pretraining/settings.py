@@ -66,7 +66,9 @@ class PretrainingSettings:
         unset="by the recipe: 0.001 at a width of 256, less for wider models; bert, or with `start`: 0.0001",
     )
     warmup: float | None = told(None, "Share of the steps, or steps from 1 on.", unset="by the recipe: 0.1; bert: 0.01")
+    schedule: Literal["linear", "cosine", "constant"] = told("linear", "The rate after the warm-up.")
     weight_decay: float = told(0.01)
+    beta2: float = told(0.999, "How slowly Adam forgets squared gradients.", least=0, below=1)
     clip: float = told(1.0, "Largest norm of the gradient; 0 for none.")
     dropout: float | None = told(
         None, "Of states and attention.", unset="by the recipe: 0; bert: 0.1; from a folder: its own"
