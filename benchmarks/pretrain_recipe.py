@@ -39,6 +39,7 @@ from heedful.tasks.masked_objective import held_out_examples
 from heedful.tasks.pretraining import evaluate
 
 PATH = RESULTS / "pretrain_recipe.json"
+STOPPED = (130, 143)  # how a run ends that was sent SIGINT or SIGTERM
 Options = Mapping[str, str]
 
 # A step has 1,024 tokens, whatever the length, but where the batch itself is tried.
@@ -94,7 +95,7 @@ class Trial:
     steps: int | None = None
     seen: float | None = None  # millions of tokens that there really were: many examples are shorter
     start_seconds: float | None = None  # of the processor: the skip-gram minute, where it was this run's
-    seconds: float | None = None  # and the rest
+    seconds: float | None = None  # and the rest; unknown for a run that was stopped on the way
     reason: str = ""  # why there is no loss
 
     @property
@@ -171,13 +172,15 @@ def trained(asked: Trial, corpus: Path, keep: Path) -> Trial:
     """Train in a process of its own with one thread, or go on with it, and judge what came out."""
     words = [asked.corpus, asked.size, f"{asked.tokens:g}M", str(asked.seed), *asked.options.values()]
     run, start = keep / "_".join(words).replace("%", ""), keep / f"start_{asked.corpus}_{asked.size}_{asked.seed}"
-    started = None
+    started, afresh = None, not (run / "metrics.jsonl").exists()
     if asked.options["start"] == "informed":
         started = shared_start(asked, corpus, run, start)
     done, seconds = heedful_pretrain(asked, corpus, run, f"{asked.tokens:g}Mtokens")
+    if done.returncode < 0 or done.returncode in STOPPED:
+        sys.exit(f"stopped, and not counted as failed: {run}")
     if done.returncode:
         return replace(asked, reason=" ".join(done.stderr.split())[-300:])
-    return replace(judged(asked, run, corpus), start_seconds=started, seconds=seconds)
+    return replace(judged(asked, run, corpus), start_seconds=started, seconds=seconds if afresh else None)
 
 
 def shared_start(asked: Trial, corpus: Path, run: Path, start: Path) -> float | None:

@@ -2,7 +2,7 @@
 
     bias        log (count + 1) - log Σ (count + 1), so that the first guess is the frequency of each piece
     embeddings  skip-gram vectors of the pieces, the mean taken away, all of one length √D · s; s is the spread that the
-                rows had, 0.02 for BERT. Pieces that hardly occur keep their random rows
+                random rows had. Pieces that hardly occur keep their random rows
     neighbours  heads of the first layer that look one word back, one ahead, two back, two ahead …
 
 Positions start as sinusoids, and PE(p + k) = R_k PE(p): on each pair of sine and cosine, R_k is the rotation by k times

@@ -2,8 +2,8 @@
 
 `small` is meant for small models that train for minutes or hours on a CPU: steps of 2,000 tokens, so that there are
 many of them; a rate that needs an informed start; many tokens hidden, each a lesson; no dropout, since hardly a text
-is seen twice. It is a choice; `benchmarks/pretrain_recipe.py` is there to test it. `bert` is that of the paper (Devlin
-et al., 2019, A.2).
+is seen twice. Rate, spread and length were tried by `benchmarks/pretrain_recipe.py` on short runs of a BERT-mini
+(docs/informed-start.md has the losses); the rest is a choice. `bert` is that of the paper (Devlin et al., 2019, A.2).
 """
 
 from __future__ import annotations
