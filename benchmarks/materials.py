@@ -67,6 +67,11 @@ def multi30k(file: str) -> Path:
     return _under("HEEDFUL_DATA") / "multi30k" / file
 
 
+def wikitext2() -> Path:
+    """WikiText-2's valid text."""
+    return _under("HEEDFUL_DATA") / "wikitext2" / "valid.txt.gz"
+
+
 def stsb(file: str) -> Path:
     """A table of pairs of sentences that people have judged."""
     return _under("HEEDFUL_DATA") / "stsb" / file

@@ -90,9 +90,24 @@ class NameTable:
         """Whether a tensor on disk is of a part of the model, such as `mlm` or `encoder.pooler`."""
         if part in self.branches:
             return name.startswith(f"{self.branches[part]}.")
-        rows = self.modules.items()
-        modules = {their for ours, theirs in rows if f"{ours}.".startswith(f"{part}.") for their in theirs}
-        return name.rpartition(".")[0] in modules
+        return name.rpartition(".")[0] in self._theirs(part)[0]
+
+    def tells(self, name: str, part: str) -> bool:
+        """Whether a tensor on disk says that a part is there.
+
+        What two parts share, as ModernBERT's heads do, may be there for the other's sake: it says so only of a part
+        that has nothing else.
+        """
+        inside, outside = self._theirs(part)
+        shared = name.rpartition(".")[0] in outside and bool(inside - outside)
+        return self.belongs(name, part) and not shared
+
+    def _theirs(self, part: str) -> tuple[set[str], set[str]]:
+        """The modules on disk inside of a part, and those of all others."""
+        inside, outside = set[str](), set[str]()
+        for ours, theirs in self.modules.items():
+            (inside if f"{ours}.".startswith(f"{part}.") else outside).update(theirs)
+        return inside, outside
 
 
 def renamed(name: str, modules: Mapping[str, str]) -> str:

@@ -27,15 +27,8 @@ class WeightSource:
     left_over: tuple[str, ...] = ()  # names on disk that mean nothing here, all outside of the encoder
 
     def holds(self, part: str) -> bool:
-        """Whether the folder has any tensor of a part of the model, such as `mlm` or `encoder.pooler`.
-
-        Of a part that has tensors of its own those count: what it shares with another, as ModernBERT's heads do, may
-        be there for the other's sake.
-        """
-        own = self.table.modules.get(part)
-        if own is not None:
-            return any(name.rpartition(".")[0] in own for name in self.spelled)
-        return any(self.table.belongs(name, part) for name in self.spelled)
+        """Whether the folder has any tensor of a part of the model, such as `mlm` or `encoder.pooler`."""
+        return any(self.table.tells(name, part) for name in self.spelled)
 
     def absent(self) -> list[str]:
         """The optional parts of which the folder has nothing."""

@@ -18,9 +18,9 @@ from heedful.text.sides import Symbols
 
 
 class Ctranslate2Engine:
-    """Searches as `heedful.decoding` does, with CTranslate2's own beam."""
+    """Searches as `heedful.decoding` does, with CTranslate2's own beam, and in int8 with its own rounding."""
 
-    def __init__(self, folder: TranslationFolder, device: str) -> None:
+    def __init__(self, folder: TranslationFolder, device: str, int8: bool = False) -> None:
         kind, _, number = device.partition(":")
         source, target = folder.model.config.source_vocab_size, folder.model.config.target_vocab_size
         self._source = ctranslate2_vocabulary(folder.sides.source, source)
@@ -34,7 +34,7 @@ class Ctranslate2Engine:
                 str(Path(scratch) / "model"),
                 device=kind,
                 device_index=int(number or 0),
-                compute_type="float32",
+                compute_type="int8" if int8 else "float32",
                 inter_threads=torch.get_num_threads() if kind == "cpu" else 1,
                 intra_threads=1,  # a worker each, as our own engine has it
             )
@@ -71,11 +71,11 @@ class Ctranslate2Engine:
         return Hypothesis(ids, score_of(total, length, how.length_penalty), total, finished)
 
 
-def engine_if_possible(folder: TranslationFolder, device: str) -> Ctranslate2Engine | None:
+def engine_if_possible(folder: TranslationFolder, device: str, int8: bool = False) -> Ctranslate2Engine | None:
     """CTranslate2 for a Transformer that it can express, where it is installed; else None."""
     if not isinstance(folder.model, Transformer) or importlib.util.find_spec("ctranslate2") is None:
         return None
     try:
-        return Ctranslate2Engine(folder, device)
+        return Ctranslate2Engine(folder, device, int8)
     except HeedfulError:  # such as one with a BERT as its encoder
         return None

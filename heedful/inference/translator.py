@@ -88,8 +88,8 @@ class Translator:
     """A translation model with its tokenizers.
 
     With the engine `auto`, CTranslate2 decodes where it is installed, can express the model, and only texts are asked
-    for, because it is faster; scores and samples come from our own search. In int8 all come from our own search; `int8`
-    tells what it costs, found out on `texts`, some of the user's own.
+    for, because it is faster, most of all in int8; scores and samples come from our own search, whose `int8` tells what
+    it costs, found out on `texts`, some of the user's own.
     """
 
     def __init__(
@@ -107,11 +107,8 @@ class Translator:
         self.device = device
         self.symbols = Symbols.of(folder.sides.target)
         rounds = computes_in_int8(precision, device, folder.int8 is not None, force)
-        if rounds and engine == "ctranslate2":
-            remedy = "use heedful as the `engine`, or `heedful export` for a folder of CTranslate2's in int8"
-            raise HeedfulError("this int8 is for heedful's own engine", remedy=remedy)
-        self._always = Ctranslate2Engine(folder, device) if engine == "ctranslate2" else None
-        self._for_texts = engine_if_possible(folder, device) if engine == "auto" and not rounds else None
+        self._always = Ctranslate2Engine(folder, device, rounds) if engine == "ctranslate2" else None
+        self._for_texts = engine_if_possible(folder, device, rounds) if engine == "auto" else None
         folder.model.to(device)
         self.int8 = translator_in_int8(folder, texts) if rounds else None
         if device == "cpu" and can_pack() and isinstance(folder.model, Transformer):

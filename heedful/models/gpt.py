@@ -244,7 +244,9 @@ class GptForPretraining(TiedLanguageModel):
         """Each hypothesis sees the prompt and its ancestors."""
         count, hypotheses = tokens.shape
         seen, slots = state.cache.seen(count, hypotheses), state.cache.filled + hypotheses
-        x = self.encoder.embeddings(tokens, state.positions[:, None].expand_as(tokens))
+        # Beside others that go on, one that has filled the model is still computed, though nobody looks at it.
+        places = state.positions.clamp_max(self.encoder.config.max_length - 1)
+        x = self.encoder.embeddings(tokens, places[:, None].expand_as(tokens))
         for layer, pair in zip(self.encoder.blocks, state.cache.past, strict=True):
             x = layer.step(x, pair.first(slots), seen)
         return self.logits(self.encoder.norm(x)), state.after(seen, hypotheses)
