@@ -162,7 +162,7 @@ class TextGenerator:
         raise HeedfulError(
             f"prompt number {number + 1} has {len(ids)} tokens, more than the {limit} positions of the model",
             where=self.where,
-            remedy="shorten it, or let the window slide: then its end is read",
+            remedy='shorten it, or let the window slide (when_full="slide"): then its end is read',
         )
 
     def _written(self, prompts: Sequence[list[int]], asked: Writing, first: int) -> list[list[Generated]]:

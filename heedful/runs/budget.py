@@ -36,8 +36,10 @@ def parse_budget(text: str) -> Budget:
     found = _BUDGET.fullmatch(text.strip())
     if not found:
         raise HeedfulError(
-            f"the budget {text!r} is not understood", remedy="write 30m, 2h, 20000steps, 50Mtokens or 3epochs"
+            f"the budget {text!r} is not understood", remedy="write 90s, 30m, 2h, 20000steps, 50Mtokens or 3epochs"
         )
+    if not float(found[1]):
+        raise HeedfulError(f"the budget {text!r} is nothing", remedy="give at least one step, as 1steps")
     number, thousands, unit = float(found[1]), _THOUSANDS[found[2]], found[3]
     if unit in _UNITS:
         if found[2]:

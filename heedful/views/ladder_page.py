@@ -16,6 +16,7 @@ from heedful.views.page import section, table, whole_page, words
 from heedful.views.svg import Curve, line_chart
 
 Row = Mapping[str, Any]
+NOT_YET = "it was not trained yet"
 CURVES_ASIDE = (
     "Models that learn the same share a chart; the losses of different charts are different quantities. Times are "
     "those of steps at the run's mean pace, after its start."
@@ -70,7 +71,9 @@ def _line(title: str, cells: Sequence[str]) -> str:
 
 
 def _cell(row: Row, quantity: Quantity) -> str:
-    return "failed" if row["reason"] and quantity.value(row) is None else quantity.told(row)
+    if row["reason"] and quantity.value(row) is None:
+        return "not yet" if row["reason"] == NOT_YET else "failed"
+    return quantity.told(row)
 
 
 def _curves(rows: Sequence[Row], runs: Mapping[str, Path]) -> str:

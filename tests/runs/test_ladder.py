@@ -162,6 +162,7 @@ def test_every_rung_has_its_own_recipe_and_set_changes_it() -> None:
     told = LadderSettings("corpus", "out", set={"gpt.learning_rate": "2e-3", "warmup": "0.2"})
     found = {rung.name: pretraining_of(rung, told) for rung in RUNGS}
     assert len(found) == 7 and {one.warmup for one in found.values()} == {0.2}
+    assert [rung.name for rung in rungs_of("bert,gpt2")] == ["gpt", "bert"]  # by the names of `pretrain` too
     assert found["gpt"].learning_rate == 2e-3 and found["lstm-lm"].learning_rate == 1e-3
     assert {name for name, one in found.items() if one.init == "informed"} == {"bert-informed"}
     assert found["bert"].mask_rate == found["bert-informed"].mask_rate and found["word2vec"].set == {"vector_size": 256}

@@ -26,7 +26,7 @@ from heedful.runs.score_file import write_scores
 from heedful.runs.settings import storable
 from heedful.runs.settings_file import write_settings
 from heedful.training.events import Event
-from heedful.views.ladder_page import write_ladder_page
+from heedful.views.ladder_page import NOT_YET, write_ladder_page
 
 TABLE, PAGE = "ladder.json", "ladder.html"
 
@@ -96,7 +96,7 @@ def row_of(rung: Rung, settings: LadderSettings) -> dict[str, Any]:
         task.name: {way: measured.told(f"{way} {task.name}") for way in WAYS}
         for task in tasks_of(settings.tasks, output)
     }
-    training = measured.told(TRAINING) or {"reason": "it was not trained yet"}
+    training = measured.told(TRAINING) or {"reason": NOT_YET}
     return {
         "model": rung.name,
         "sees": rung.sees,

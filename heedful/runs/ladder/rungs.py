@@ -56,7 +56,8 @@ def rungs_of(models: str | None) -> list[Rung]:
     """The rungs that are asked for, in their own order."""
     if models is None:
         return list(RUNGS)
-    asked = [name.strip() for name in models.split(",")]
+    own = {rung.family: rung.name for rung in reversed(RUNGS)}  # gpt2, as `pretrain` has it, is gpt
+    asked = [own.get(name.strip(), name.strip()) for name in models.split(",")]
     for name in asked:
         if name not in NAMES:
             near = difflib.get_close_matches(name, NAMES, n=1)

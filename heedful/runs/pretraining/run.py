@@ -50,6 +50,7 @@ def pretrain(settings: PretrainingSettings, stage: Stage) -> Run:
 
 def prepare(settings: PretrainingSettings, stage: Stage) -> Ready:
     """Open the corpus, build the model and count the steps."""
+    parse_budget(settings.budget)  # what is not understood is told before anything is computed
     corpus = Corpus.open(settings.corpus)
     family = family_named(settings.model) if settings.start is None else read_folder(settings.start).family
     objective = objective_of(family)
