@@ -23,7 +23,9 @@ from heedful.inference.load import load_embedder
 from heedful.json_files import read_json
 from heedful.runs.ladder.climb import TABLE
 from heedful.runs.ladder.measurements import perplexity
+from heedful.runs.ladder.settings import LadderSettings
 from heedful.runs.pretraining.plan import parse_phases
+from heedful.runs.settings import settings_from
 from heedful.views.ladder_page import reasons
 from heedful.views.ladder_quantities import quantities
 
@@ -39,13 +41,13 @@ def main() -> None:
     parser.add_argument("--remark", action="append", default=[], help="to be printed below the tables")
     a = parser.parse_args()
     told = read_json(a.ladder / TABLE)
-    rows, settings = told["rows"], told["settings"]
-    ((length, _),) = parse_phases(settings["phases"])
+    rows, settings = told["rows"], settings_from(LadderSettings, told["settings"])
+    ((length, _),) = parse_phases(settings.phases)
     tables = [ladder_table(rows), wikitext_table(a.ladder, rows, length)]
     missing = [f"{model}, {what}: {why}." for model, what, why in reasons(rows, quantities(rows))]
     what = (
         f"Each kind of model in the size {told['size']}, trained for {told['budget']} on the same text and measured. "
-        f"Tasks: {settings['rows']} rows, {settings['seeds']} seeds, mean and standard deviation; frozen: a linear "
+        f"Tasks: {settings.rows} rows, {settings.seeds} seeds, mean and standard deviation; frozen: a linear "
         "layer over the states, tuned: all weights. Second table: WikiText-2's valid text after it, the perplexity of "
         "a word as it stands there, ends of lines included."
     )
