@@ -125,7 +125,7 @@ def test_a_full_model_stops_or_slides_and_says_so(folder: Path, models: dict[str
     (stopped,) = generator.generate(["the cat"], writing_of(max_tokens=50, sample=True))[0]
     prompt = len(generator.tokenizer.pieces(["the cat"])[0].ids)
     assert (stopped.reason, stopped.tokens) == ("full", 32 - prompt + 1)
-    together = generator.generate(["the cat", "the cat " * 7, "the cat " * 14], writing_of(max_tokens=50, sample=True))
+    together = generator.generate(["a " * n for n in range(1, 13)], writing_of(max_tokens=50))
     assert {text.reason for (text,) in together} <= {"full", "end"}  # each at another step
     (slid,) = generator.generate(["the cat"], writing_of(max_tokens=50, sample=True, when_full="slide"))[0]
     assert slid.tokens > stopped.tokens and slid.text.startswith(stopped.text[:20])
