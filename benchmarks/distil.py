@@ -11,30 +11,25 @@ thousand training rows after those, never on dev. A folder that is named is gone
 from __future__ import annotations
 
 import argparse
-import csv
-import os
 import statistics
 import tempfile
 from collections.abc import Mapping, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from materials import minilm, wikipedia
+from judged_vectors import judged
+from materials import minilm, table, written_sentences
 from results_file import RESULTS, Table, write_results
+from transfer_tables import interval
 
 import heedful
 from heedful.checkpoints.encoder_folder import load_encoder
 from heedful.checkpoints.folder import read_folder
-from heedful.inference.load import load_embedder
-from heedful.tasks.label_metrics import spearman
-from heedful.text.documents import read_documents, read_lines
-from heedful.text.sentences import split_sentences
 
-SHORTEST, LONGEST = 5, 40  # words
 RATES = (1e-4, 3e-4, 1e-3)
 CHOOSING = 1000  # rows on which a rate is chosen
+NEVER = 10**6  # steps between evaluations: only that at the end remains
 
 
 def main() -> None:
@@ -56,14 +51,14 @@ def main() -> None:
 
 def measure(folder: Path, asked: argparse.Namespace) -> None:
     """The whole measurement, in a folder."""
-    lines = written_lines(folder / "lines.txt", asked.lines)
+    lines = written_sentences(folder / "lines.txt", asked.lines)
     told = {"size": asked.size, "budget": asked.budget, "resume": True}
     run = heedful.distil(minilm(), folder / "run", train=lines, **told)
     student = run.model
     places = {"teacher": minilm(), "student": student, "student before it learns": folder / "run" / "start"}
-    agreement = [[name, parameters(place), sts(place)] for name, place in places.items()]
+    agreement = [[name, parameters(place), judged(place, "stsb/dev.tsv")] for name, place in places.items()]
     scores = transfer(folder, student, asked.rows, asked.seeds)
-    gains = [100 * (ours - random) for ours, random in zip(scores["student"], scores["random"], strict=True)]
+    gains = [ours - random for ours, random in zip(scores["student"], scores["random"], strict=True)]
     write_results(
         asked.output,
         "Distilling",
@@ -77,31 +72,11 @@ def measure(folder: Path, asked: argparse.Namespace) -> None:
             ),
         ],
         [
-            f"Student minus random weights, by seed: {', '.join(f'{gain:+.1f}' for gain in gains)} "
-            f"({statistics.mean(gains):+.1f} points on average)."
+            f"Student minus random weights, by seed: {', '.join(f'{100 * gain:+.1f}' for gain in gains)} points; "
+            f"on average {interval(gains)}, Student's 95 % interval."
         ],
         more={"teacher_cosine_held_out": round(run.scores["teacher_cosine"], 4), **training(run)},
     )
-
-
-def written_lines(path: Path, most: int | None) -> Path:
-    """Different sentences of the English Wikipedia, a line each."""
-    if not path.exists():
-        documents = read_documents(wikipedia("en"))
-        sentences = (s.strip() for document in documents for paragraph in document for s in split_sentences(paragraph))
-        fitting = (s for s in sentences if SHORTEST <= len(s.split()) <= LONGEST)
-        path.write_text("\n".join(dict.fromkeys(islice(fitting, most))) + "\n", encoding="utf-8")
-    return path
-
-
-def sts(model: Path) -> float:
-    """Spearman's correlation of cosines with the judgements of STS-B dev."""
-    pairs = table("stsb/dev.tsv")
-    first, second = (
-        np.asarray(load_embedder(model, "cpu").embed([row[side] for row in pairs], normalize=True))
-        for side in ("sentence1", "sentence2")
-    )
-    return round(spearman((first * second).sum(-1), np.array([float(row["score"]) for row in pairs])), 4)
 
 
 def transfer(folder: Path, student: Path, rows: int, seeds: int) -> dict[str, Any]:
@@ -110,7 +85,13 @@ def transfer(folder: Path, student: Path, rows: int, seeds: int) -> dict[str, An
     train, choosing = every[:rows], every[rows : rows + CHOOSING]
     found: dict[str, Any] = {}
     for name in ("student", "random"):
-        how = {"random_weights": name == "random", "pooling": "mean", "max_length": 64, "keep": "last"}
+        how = {
+            "random_weights": name == "random",
+            "pooling": "mean",
+            "max_length": 64,
+            "keep": "last",
+            "eval_every": NEVER,
+        }
         tried = {
             rate: tuned(folder / f"{name}-{rate}", student, train, choosing, learning_rate=rate, **how)
             for rate in RATES
@@ -128,12 +109,6 @@ def tuned(folder: Path, model: Path, train: Sequence[Any], dev: Sequence[Any], *
     """The accuracy of a classifier."""
     run = heedful.finetune("classify", model=model, train=train, dev=dev, output=folder, epochs=3, resume=True, **how)
     return float(run.scores["accuracy"])
-
-
-def table(name: str) -> list[dict[str, str]]:
-    """The rows of a file of the data sets; nothing in them is quoted."""
-    lines = read_lines(Path(os.environ["HEEDFUL_DATA"]) / name)
-    return list(csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE))
 
 
 def parameters(model: Path) -> int:

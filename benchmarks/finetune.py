@@ -2,10 +2,11 @@
 
     python benchmarks/finetune.py EXPERIMENT… [--work DIR] [--reference SCRIPT]
 
-EXPERIMENT is one of those in finetune_experiments.py. Every run is one `heedful finetune` and one `heedful evaluate`;
-what came out is written to docs/results after each, and a run that is there already is not done again. With
---reference SCRIPT, which fine-tunes by Hugging Face's Trainer and prints its scores and seconds, the experiments that
-ask for it run it alternately with ours, for the ratio of the times; it too is run only where its scores are missing.
+EXPERIMENT is one of those in finetune_experiments.py, or transfer, which is transfer.py. Every run of the others is
+one `heedful finetune` and one `heedful evaluate`; what came out is written to docs/results after each, and a run that
+is there already is not done again. With --reference SCRIPT, which fine-tunes by Hugging Face's Trainer and prints its
+scores and seconds, the experiments that ask for it run it alternately with ours, for the ratio of the times; it too is
+run only where its scores are missing.
 """
 
 from __future__ import annotations
@@ -24,20 +25,26 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import transfer
 from finetune_experiments import EXPERIMENTS, Experiment, Run, expand
 from results_file import RESULTS, Table, write_results
+from transfer_tasks import tasks_named
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("experiments", nargs="+", choices=sorted(EXPERIMENTS))
+    parser.add_argument("experiments", nargs="+", choices=sorted([*EXPERIMENTS, "transfer"]))
     parser.add_argument("--work", type=Path, help="keep the runs here")
     parser.add_argument("--reference", help="the script of the reference trainer")
-    parser.add_argument("--only", default="", help="only runs whose name holds this")
+    parser.add_argument("--only", default="", help="only runs whose name holds this; of transfer this task")
     a = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         for name in a.experiments:
-            experiment(EXPERIMENTS[name], a.work or Path(scratch), a.reference, a.only)
+            work = a.work or Path(scratch)
+            if name == "transfer":
+                transfer.measure(tasks_named([a.only] if a.only else []), work=work)
+            else:
+                experiment(EXPERIMENTS[name], work, a.reference, a.only)
 
 
 def experiment(asked: Experiment, work: Path, reference: str | None, only: str) -> None:

@@ -1,8 +1,7 @@
 """The fine-tuning experiments of docs/results.md: which runs on which files.
 
-Paths begin with {data} ($HEEDFUL_DATA), {models} ($HEEDFUL_MODELS), {minilm} (all-MiniLM-L6-v2), {en} and {zh} (the
-model folders of recipes/pretrain_enwiki.sh and pretrain_zhwiki.sh, from $HEEDFUL_EN and $HEEDFUL_ZH) or {made} (files
-made from other data).
+Paths begin with {data} ($HEEDFUL_DATA), {models} ($HEEDFUL_MODELS), {minilm} (all-MiniLM-L6-v2) or {made} (files made
+from other data). What a BERT of one's own is worth is measured by transfer.py.
 """
 
 from __future__ import annotations
@@ -59,13 +58,16 @@ def expand(arguments: Sequence[str], work: Path) -> list[str]:
 def _place(name: str, work: Path) -> Path:
     if name == "minilm":
         return minilm()
-    if name == "made":
-        return make_data(_place("data", work), work / "made")
+    return make_data(place("data"), work / "made") if name == "made" else place(name)
+
+
+def place(name: str) -> Path:
+    """The folder that an environment variable names."""
     variable, holds = VARIABLES[name]
-    place = Path(os.environ.get(variable) or "?")
-    if not place.is_dir():
+    folder = Path(os.environ.get(variable) or "?")
+    if not folder.is_dir():
         sys.exit(f"${variable} is {os.environ.get(variable) or 'not set'}: set it to {holds}")
-    return place
+    return folder
 
 
 def _table_run(
@@ -229,83 +231,6 @@ CHINESE = Experiment(
 )
 
 
-def _transfer() -> list[Run]:
-    tables = (
-        ("SST-2", "{en}", "classify", "sst2/train.tsv.gz", "sst2/dev.tsv", "accuracy"),
-        ("MRPC", "{en}", "classify", "mrpc/train.tsv", "mrpc/dev.tsv", "f1"),
-        ("CoNLL", "{en}", "tag", "conll2003/train.conll.gz", "conll2003/dev.conll", "f1"),
-        ("ChnSentiCorp", "{zh}", "classify", "chnsenticorp/train_nodup.tsv.gz", "chnsenticorp/dev.tsv", "accuracy"),
-    )
-    runs = []
-    for name, model, task, train, dev, metric in tables:
-        for rows, epochs in ((500, 10), (2000, 5), (8000, 3)):
-            for weights in ("pretrained", "random"):
-                files = ("--train", f"{{data}}/{train}", "--dev", f"{{data}}/{dev}", "--limit", str(rows))
-                recipe = ("--epochs", str(epochs), "--lr", "3e-4", "--keep", "last", *ROUNDED)
-                more = ("--random-weights",) if weights == "random" else ()
-                given = (task, "--model", model, *files, *recipe, *more)
-                runs.append(Run(f"{name} {rows} {weights}", given, f"{{data}}/{dev}", (metric,)))
-    return runs
-
-
-TRANSFER = Experiment(
-    "transfer",
-    "What pretraining is worth",
-    "Our own BERT-mini models (recipes/pretrain_enwiki.sh, recipes/pretrain_zhwiki.sh) against the same shape with "
-    "random weights, on the first 500, 2,000 and 8,000 training rows (or as many as there are), 10, 5 and 3 epochs, "
-    "last weights, bfloat16 mixed precision",
-    _transfer(),
-    (
-        "What is seen: tagging gains most. With 500 sentences the pretrained model finds nearly as much as the random "
-        "one with 8,000, and with 2,000 far more. Classes of whole texts gain nothing that is larger than the "
-        "intervals, neither sentiment nor paraphrases (of which no model here finds more than always saying yes does, "
-        "F1 0.81). One seed each, one learning rate for both.",
-        "The models were pretrained for 75 and 36 minutes by the clock on one core each, which other runs slowed down; "
-        "see their curves. Models pretrained for half an hour with next-sentence prediction (English loss 6.1 instead "
-        "of 4.4) had been worth hardly anything.",
-        "The models are named by `$HEEDFUL_EN` and `$HEEDFUL_ZH`; `python benchmarks/transfer_picture.py` draws:",
-        "![Scores against training rows](results/finetune_transfer.svg)",
-    ),
-)
-OWN_TASKS = (
-    (
-        "RTE",
-        "classify",
-        "rte/train.tsv",
-        "rte/dev.tsv",
-        "accuracy",
-        (),
-    ),  # not reported elsewhere: settings are tried on it
-    ("STS-B", "regress", "stsb/train.tsv", "stsb/dev.tsv", "pearson", ("--label", "score")),
-    ("SICK", "classify", "sick/train.tsv", "sick/dev.tsv", "accuracy", ("--label", "label")),
-    ("CoNLL", "tag", "conll2003/train.conll.gz", "conll2003/dev.conll", "f1", ()),
-    ("CoLA", "classify", "cola/train.tsv", "cola/dev.tsv", "matthews", ()),
-    ("MRPC", "classify", "mrpc/train.tsv", "mrpc/dev.tsv", "f1", ()),
-    ("SST-2", "classify", "sst2/train.tsv.gz", "sst2/dev.tsv", "accuracy", ()),
-)
-
-
-def _own() -> list[Run]:
-    runs = []
-    for name, task, train, dev, metric, columns in OWN_TASKS:
-        files = ("--train", f"{{data}}/{train}", "--dev", f"{{data}}/{dev}")
-        limit = () if name == "MRPC" else ("--limit", "2000")
-        pooling = () if task == "tag" else ("--pooling", "mean")
-        recipe = ("--epochs", "5", "--lr", "3e-4", "--keep", "last", *limit, *pooling, *columns, *ROUNDED)
-        for seed in (1, 2, 3, 4, 5):
-            for weights, more in (("own", ()), ("random", ("--random-weights",))):
-                given = (task, "--model", "{en}", *files, *recipe, "--seed", str(seed), *more)
-                runs.append(Run(f"{name} {weights} seed {seed}", given, f"{{data}}/{dev}", (metric,), columns))
-    return runs
-
-
-OWN = Experiment(
-    "own",
-    "What a BERT of your own is worth",
-    "A BERT-mini of the default recipe (`$HEEDFUL_EN`) against the same shape with random weights: the first 2,000 "
-    "training rows (MRPC: all 3,668), 5 epochs, learning rate 3e-4 for both, mean pooling, last weights, bfloat16",
-    _own(),
-)
 LAYERS = (("embeddings", "0"), *((f"layer {n}", str(n)) for n in (5, 6)), ("last four, concat", "-1,-2,-3,-4"))
 
 
@@ -325,4 +250,4 @@ FEATURES = Experiment(
     ],
     ("The paper's order holds: the last four layers concatenated are best, then their sum, then single layers.",),
 )
-EXPERIMENTS = {one.name: one for one in (GLUE, CONLL, SQUAD, CHOICES, CHINESE, TRANSFER, OWN, FEATURES)}
+EXPERIMENTS = {one.name: one for one in (GLUE, CONLL, SQUAD, CHOICES, CHINESE, FEATURES)}

@@ -42,6 +42,7 @@ from heedful.checkpoints.translation_folder import load_translation
 from heedful.data.bitext.reading import read_pairs
 from heedful.inference.embedder import Embedder
 from heedful.inference.load import load_embedder, model_path, predictor
+from heedful.nn.int8 import TOKEN_LEVELS
 from heedful.nn.packed_int8 import int8_instructions, int8_levels
 from heedful.tasks.label_metrics import spearman
 from heedful.tasks.translate_scores import Scorer, tokenizer_for
@@ -91,7 +92,7 @@ def accuracy(a: argparse.Namespace) -> None:
     models: dict[str, Embedder] = {"float32": exact}
     with _eight_bits():
         models["int8, tokens of 8 bits (VNNI)"] = load_embedder(minilm(), "cpu", force=True, precision="int8")
-    if int8_levels() != 127:
+    if int8_levels() != TOKEN_LEVELS:
         models["int8, tokens of 7 bits (this processor)"] = load_embedder(minilm(), "cpu", True, "int8")
     right, rows = _unit(exact, texts), []
     for name, model in models.items():
@@ -223,7 +224,7 @@ def _judged_pairs() -> tuple[list[str], list[str], list[float]]:
 @contextmanager
 def _eight_bits() -> Iterator[None]:
     """The formula with tokens of 8 bits, which a processor with VNNI computes and any other can, slowly."""
-    with patch("heedful.inference.int8.int8_levels", lambda: 127), \
+    with patch("heedful.inference.int8.int8_levels", lambda: TOKEN_LEVELS), \
          patch("heedful.nn.packed_linear.can_pack_int8", lambda: int8_instructions().there):  # fmt: skip
         yield
 

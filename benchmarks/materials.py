@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import hashlib
 import importlib.util
 import os
 import random
@@ -9,7 +11,9 @@ import sys
 from itertools import islice
 from pathlib import Path
 
-from heedful.text.documents import read_documents
+from heedful.atomic import atomic_file
+from heedful.data.labelled.conll import read_tagged
+from heedful.text.documents import read_documents, read_lines
 from heedful.text.sentences import split_sentences
 
 ENGLISH = "corpus_enwiki/enwiki.jsonl.gz"
@@ -52,6 +56,35 @@ def short_lines(count: int, longest: int = 120) -> list[str]:
     return lines
 
 
+def written_sentences(path: Path, most: int | None = None, words: range = range(5, 41)) -> Path:
+    """A file of different sentences of the English Wikipedia of so many words, a line each; made once."""
+    if not path.exists():
+        documents = read_documents(wikipedia("en"))
+        sentences = (s.strip() for document in documents for paragraph in document for s in split_sentences(paragraph))
+        fitting = (s for s in sentences if len(s.split()) in words)
+        with atomic_file(path) as file:
+            file.writelines(f"{line}\n" for line in dict.fromkeys(islice(fitting, most)))
+    return path
+
+
+def table(file: str) -> list[dict[str, str]]:
+    """The rows of a table of the data sets; nothing in it is quoted."""
+    return list(csv.DictReader(read_lines(_of_data(file)), delimiter="\t", quoting=csv.QUOTE_NONE))
+
+
+def tagged(file: str) -> list[dict[str, list[str]]]:
+    """The sentences of a CoNLL file of the data sets."""
+    examples = read_tagged(_of_data(file)).examples
+    return [{"words": list(one.words), "tags": list(one.tags or ())} for one in examples]
+
+
+def _of_data(file: str) -> Path:
+    path = _under("HEEDFUL_DATA") / file
+    if not path.exists():
+        sys.exit(f"there is no {file} under $HEEDFUL_DATA: set it to the folder of the data sets")
+    return path
+
+
 def wikipedia(language: str) -> Path:
     """The Wikipedia text in English or Chinese."""
     return _under("HEEDFUL_DATA") / (ENGLISH if language == "en" else CHINESE)
@@ -80,6 +113,14 @@ def stsb(file: str) -> Path:
 def tatoeba(file: str) -> Path:
     """A table of English sentences and their Chinese translations."""
     return _under("HEEDFUL_DATA") / "tatoeba_en_zh" / file
+
+
+def fingerprint(*files: Path) -> str:
+    """A few letters that are others where the files are."""
+    found = hashlib.sha256()
+    for file in sorted(file for file in files if file.exists()):
+        found.update(file.read_bytes())
+    return found.hexdigest()[:12]
 
 
 def _under(variable: str) -> Path:

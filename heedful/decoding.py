@@ -23,14 +23,13 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from heedful.errors import HeedfulError
+from heedful.nn.top_blocks import best_of_all
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 # Sentences leave the batch when so large a part of it is done: to leave, the state of all others is moved together.
 WORTH_LEAVING = 1 / 8
-# Of a vocabulary, in which the best symbols are looked for: about the square root of its size is fastest.
-BLOCK = 64
 # Beyond this |y|^α says nothing any more but how long y is.
 GREATEST_PENALTY = 10.0
 
@@ -237,37 +236,16 @@ def _close(
 def _continuations(logits: Tensor, sums: Tensor, never: Tensor, beam: int) -> tuple[Tensor, Tensor, Tensor]:
     """The best continuations of each sentence, best first: log-probabilities, parents and symbols, each (B, beam …).
 
-    At most one of each parent ends, so that of twice the beam enough are left to go on; and no parent has to give more
-    than its best symbols, as many as the beam, and the end. Where there are too few, what fills up is impossible.
+    At most one of each parent ends, so that of twice the beam enough are left to go on. Where there are too few, what
+    fills up is impossible.
     """
-    _, hypotheses, vocabulary = logits.shape
-    each = min(beam + 1, vocabulary)
-    values, symbols = _best(_log_probabilities(logits).index_fill_(-1, never, -math.inf), each)
-    totals, places = (values + sums[..., None]).flatten(1).topk(min(2 * beam, hypotheses * each))
-    found = totals, places // each, symbols.flatten(1).gather(1, places)
-    missing = beam - totals.shape[1]
+    values = _log_probabilities(logits).index_fill_(-1, never, -math.inf)
+    found = best_of_all(values, sums, min(2 * beam, values.shape[1] * values.shape[2]))
+    missing = beam - found[0].shape[1]
     if missing <= 0:
         return found
-    return F.pad(totals, (0, missing), value=-math.inf), F.pad(found[1], (0, missing)), F.pad(found[2], (0, missing))
-
-
-def _best(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """The greatest values and their places, as topk(count) over the last dimension has them, but faster.
-
-    They stand in those `count` blocks whose greatest values are the greatest, or in what is left after the last block.
-    """
-    blocks = values.shape[-1] // BLOCK
-    if blocks <= count:
-        few = values.topk(count)
-        return few.values, few.indices
-    rest = blocks * BLOCK
-    cut = values[..., :rest].view(*values.shape[:-1], blocks, BLOCK)
-    chosen = cut.amax(-1).topk(count).indices  # (…, count)
-    inside = cut.gather(-2, chosen[..., None].expand(*chosen.shape, BLOCK)).flatten(-2)
-    places_of = (chosen[..., None] * BLOCK + torch.arange(BLOCK, device=values.device)).flatten(-2)
-    left = torch.arange(rest, values.shape[-1], device=values.device).expand(*places_of.shape[:-1], -1)
-    found, places = torch.cat([inside, values[..., rest:]], dim=-1).topk(count)
-    return found, torch.cat([places_of, left], dim=-1).gather(-1, places)
+    totals, parents, symbols = found
+    return F.pad(totals, (0, missing), value=-math.inf), F.pad(parents, (0, missing)), F.pad(symbols, (0, missing))
 
 
 def walk(

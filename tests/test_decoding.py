@@ -14,8 +14,9 @@ import torch
 from scipy import stats
 from torch import Tensor
 
-from heedful.decoding import BLOCK, Beam, Hypothesis, Sampling, _best, _draw, beam_search, greedy, sample
+from heedful.decoding import Beam, Hypothesis, Sampling, _draw, beam_search, greedy, sample
 from heedful.errors import HeedfulError
+from heedful.nn.top_blocks import BLOCK, best_of_all
 
 START, END, BANNED = 0, 1, 2
 VOCABULARY = 6
@@ -106,14 +107,17 @@ def test_a_wide_beam_finds_what_going_through_everything_finds(seed: int, penalt
 @pytest.mark.parametrize("size", [3, BLOCK, 7 * BLOCK, 10 * BLOCK + 5, 100 * BLOCK + BLOCK - 1])
 def test_the_best_symbols_are_those_of_topk(size: int) -> None:
     rng = torch.Generator().manual_seed(size)
-    for count in (1, 3, 6):
-        values = torch.randn(4, 5, size, generator=rng)
-        values[0, :, 1:] = -math.inf  # all but one banned
-        if count <= size:
-            expected, places = values.topk(count)
-            found, own = _best(values, count)
-            assert torch.equal(found, expected)
-            assert torch.equal(own[1:], places[1:]) and torch.equal(values.gather(-1, own), expected)
+    for count in (1, 3, 12):
+        values = torch.randint(30, (2, 5, size), generator=rng).float()  # many are equal
+        sums = torch.randint(30, (2, 5), generator=rng).float()
+        sums[1, 2:] = -math.inf  # these wait
+        values[:, :, 0] = -math.inf
+        found, parents, symbols = best_of_all(values, sums, min(count, 5 * size))
+        everything = values + sums[..., None]
+        assert torch.equal(found, everything.flatten(1).topk(min(count, 5 * size)).values)
+        places = parents * size + symbols
+        assert torch.equal(everything.flatten(1).gather(1, places), found)
+        assert all(len(set(row)) == len(row) for row in places.tolist())
 
 
 @pytest.mark.parametrize("penalty", PENALTIES)

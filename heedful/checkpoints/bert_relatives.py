@@ -65,7 +65,7 @@ ELECTRA = Family(
         roots=("embeddings_project",),
     ),
     check_frame=between_cls_and_sep,
-    classes=hugging_face_classes("Electra"),
+    classes={**hugging_face_classes("Electra"), "replaced": "ElectraForPreTraining"},
     sized=electra.sized,
     pretraining=electra.masked_lm,
     objectives=("mlm",),

@@ -35,6 +35,7 @@ from heedful.json_files import write_json
 from heedful.models.encoder import Encoder
 from heedful.models.int8_parts import ENCODER, stored_in_int8
 
+CLASSIFIER_WEIGHT = "classifier.weight"
 # Hugging Face's own limit for a file of weights.
 SHARD_BYTES = 5 * 10**9
 
@@ -72,7 +73,8 @@ def convert(
         if int8 is not None:
             tensors = in_int8(tensors, _int8_names(found, encoder, int8))
         architecture = _architecture(folder, found)
-        _write(folder, Path(target), tensors, architecture, overwrite, max_shard_bytes, int8)
+        described = {**folder.config, **_labels(folder, found)}
+        _write(folder, Path(target), tensors, architecture, described, overwrite, max_shard_bytes, int8)
     return Converted(Path(target), architecture, len(tensors), size, folder.notes)
 
 
@@ -104,8 +106,16 @@ def _architecture(folder: ModelFolder, found: WeightSource) -> str | None:
     named = folder.config.get("architectures")
     if isinstance(named, list) and named and named[0] in classes.values():
         return str(named[0])
-    held = {part for part in ("mlm", "nsp", "classifier", "span") if found.holds(part)}
-    return classes.get(_kind(held, folder.family))
+    heads = ("mlm", "nsp", "classifier", "span", *folder.family.token_heads)
+    return classes.get(_kind({part for part in heads if found.holds(part)}, folder.family))
+
+
+def _labels(folder: ModelFolder, found: WeightSource) -> dict[str, Any]:
+    """The labels of a classifier whose config has none: Google's does not even say how many there are."""
+    if "id2label" in folder.config or CLASSIFIER_WEIGHT not in found.spelled:
+        return {}
+    rows = found.tensors.shape(found.spelled[CLASSIFIER_WEIGHT])[0]
+    return {"id2label": {str(number): f"LABEL_{number}" for number in range(rows)}}
 
 
 def _kind(held: set[str], family: Family[Any]) -> str:
@@ -115,7 +125,7 @@ def _kind(held: set[str], family: Family[Any]) -> str:
         return "QuestionAnswering"
     if "mlm" in held:
         return "PreTraining" if "nsp" in held or "nsp" not in family.parts else "MaskedLM"
-    return "Model"
+    return next((part for part in family.token_heads if part in held), "Model")
 
 
 def _write(
@@ -123,13 +133,14 @@ def _write(
     target: Path,
     tensors: dict[str, Tensor],
     architecture: str | None,
+    described: Mapping[str, Any],
     overwrite: bool,
     max_shard_bytes: int | None,
     int8: Int8Scheme | None,
 ) -> None:
     config = folder.model_config
     with new_folder(target, folder.tokenizer, config.vocab_size, overwrite) as written:
-        kept = with_pieces(folder.config, folder.tokenizer, config.vocab_size)
+        kept = with_pieces(described, folder.tokenizer, config.vocab_size)
         scheme = {} if int8 is None else {KEY: to_mapping(int8)}
         write_json(written / CONFIG, {**config_json(config, architecture, kept), **scheme})
         write_tensors(written, tensors, max_shard_bytes, STEM if int8 is None else INT8)

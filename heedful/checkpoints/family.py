@@ -55,7 +55,8 @@ class Family(Generic[C]):
     check_frame: Callable[[Tokenizer, Path], None] = any_frame  # refuses a tokenizer that frames texts otherwise
     # The tokenizer of a folder without the files of one, if the family has one by nature; None if it has not.
     other_tokenizer: Callable[[Path], Tokenizer | None] = no_tokenizer
-    # Hugging Face's classes by what they are for: the "Model" alone, "PreTraining", "TokenClassification" …
+    # Hugging Face's classes by what they are for: the "Model" alone, "PreTraining", "TokenClassification" …; those of
+    # `token_heads` by the part.
     classes: Mapping[str, str] = field(default_factory=dict)
     aliases: tuple[str, ...] = ()  # what else it may be called where a user names a family
     class_prefix: str | None = None  # of folders that were written before config.json had a model_type

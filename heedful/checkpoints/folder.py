@@ -148,13 +148,14 @@ def _vocabulary_notes(tokenizer: Tokenizer | None, config: EncoderConfig, folder
     """What is unusual about the tokenizer; far too small a one is that of another model, unless it is `meant` so."""
     if tokenizer is None:
         return ["no tokenizer files (tokenizer.json or vocab.txt)"]
-    check_vocabulary(tokenizer, config.vocab_size, folder)
+    where = tokenizer_folder.tokenizer_file(folder) if tokenizer_folder.is_here(folder) else folder
+    check_vocabulary(tokenizer, config.vocab_size, where)
     pieces, rows = tokenizer.vocab_size, config.vocab_size
     if rows - pieces > max(SPARE_ROWS, SPARE_SHARE * rows) and not meant:
         raise HeedfulError(
             f"the tokenizer has {pieces} pieces and the model {rows} rows: it may be that of another model, and then "
             "every answer is nonsense",
-            where=folder,
+            where=where,
             remedy=f"use the tokenizer the model was trained with; if it is this one, use `force`, "
             f'or "{PIECES}": {pieces} in {CONFIG}',
         )

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from heedful.checkpoints.family import Family
+from heedful.checkpoints.tensorflow_folder import config_name
 from heedful.checkpoints.tensors import has_tensors, open_tensors
 from heedful.checkpoints.weights import WeightSource, source
 from heedful.errors import HeedfulError
@@ -53,5 +54,6 @@ def _check_layers(found: WeightSource, wanted: int, folder: Path) -> None:
         return
     layers = {match[1] for match in map(pattern.match, found.spelled) if match}
     if len(layers) != wanted:
-        what = f"config.json asks for {wanted} layers, the weights hold {len(layers)}"
-        raise HeedfulError(what, where=folder, remedy="use the config.json that belongs to these weights")
+        config = config_name(folder)
+        what = f"{config} asks for {wanted} layers, the weights hold {len(layers)}"
+        raise HeedfulError(what, where=folder, remedy=f"use the {config} that belongs to these weights")

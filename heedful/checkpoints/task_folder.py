@@ -20,6 +20,7 @@ from heedful.checkpoints.folder import CONFIG, ModelFolder, with_pieces
 from heedful.checkpoints.names import TASK_HEADS
 from heedful.checkpoints.new_folder import new_folder
 from heedful.checkpoints.sentence_transformers import SentenceSettings, write_layout
+from heedful.checkpoints.tensorflow_folder import config_name, config_values
 from heedful.checkpoints.tensors import write_tensors
 from heedful.checkpoints.weights import WeightSource, fill_parameters, fits, take_apart, unfilled
 from heedful.errors import HeedfulError
@@ -133,7 +134,7 @@ def read_task(folder: Path) -> dict[str, Any]:
     """The name of the task a folder is for, under `task`, and what else is known of it, such as its labels."""
     file = folder / TASK
     if not file.is_file():
-        return _task_of_class(read_json(folder / CONFIG), folder / CONFIG)
+        return _task_of_class(config_values(folder), folder / config_name(folder))
     task = read_json(file)
     if not isinstance(task.get("task"), str):
         raise HeedfulError("the file does not name its task", where=file, remedy='add it, such as "task": "classify"')

@@ -53,6 +53,12 @@ def config_file(folder: Path) -> Path | None:
     return named or options_file(folder)
 
 
+def config_name(folder: Path) -> str:
+    """What the file is called that describes a folder's model, for messages."""
+    file = config_file(folder)
+    return CONFIG if file is None else file.name
+
+
 def config_values(folder: Path) -> dict[str, Any]:
     """What `config.json` says, or would say if the folder had one and not a `bert_config.json` of Google's."""
     file = config_file(folder)
@@ -92,6 +98,9 @@ def _in_hugging_face_words(values: Mapping[str, Any]) -> dict[str, Any]:
     width = values.get("hidden_size")
     if values.get("embedding_size", width) == width and "num_hidden_groups" not in values:
         return {**values, "model_type": "bert"}
-    # Layers of their own are groups of one layer each; Google's ALBERT says how many groups it has.
-    layers = {"num_hidden_groups": values.get("num_hidden_layers", 12), "inner_group_num": 1}
-    return {**layers, **values, "model_type": "albert", "layer_norm_eps": 1e-12}
+    said = {**values, "model_type": "albert", "layer_norm_eps": 1e-12}
+    if "num_hidden_groups" not in values:  # layers of their own are groups of one layer each
+        return {**said, "num_hidden_groups": values.get("num_hidden_layers", 12), "inner_group_num": 1}
+    # The program of Google's ALBERT computes GELU by a tanh.
+    act = values.get("hidden_act", "gelu")
+    return {"inner_group_num": 1, **said, "hidden_act": "gelu_new" if act == "gelu" else act}

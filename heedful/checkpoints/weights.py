@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from heedful.checkpoints.names import NameTable, renamed
+from heedful.checkpoints.tensorflow_folder import config_name
 from heedful.checkpoints.tensors import FLOATS, Tensors
 from heedful.errors import HeedfulError
 
@@ -156,8 +157,9 @@ def _check_shapes(found: WeightSource, parts: tuple[str, ...], target: Tensor) -
     for name in (found.spelled[part] for part in parts):
         where, shape, dtype = found.tensors.where(name), found.tensors.shape(name), found.tensors.dtype(name)
         if shape != expected:
-            what = f"{name} has the shape {list(shape)}, but config.json asks for {list(expected)}"
-            raise HeedfulError(what, where=where, remedy="use the config.json that belongs to these weights")
+            config = config_name(found.tensors.folder)
+            what = f"{name} has the shape {list(shape)}, but {config} asks for {list(expected)}"
+            raise HeedfulError(what, where=where, remedy=f"use the {config} that belongs to these weights")
         if dtype not in FLOATS:
             what = f"{name} is stored as {dtype}, which is not one of {', '.join(FLOATS)}"
             raise HeedfulError(what, where=where, remedy="use the weights from before they were quantised")

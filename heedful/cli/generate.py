@@ -50,8 +50,8 @@ AT_LEAST_ONE = click.IntRange(min=1)
 def command(**options: object) -> None:
     """Go on with PROMPT by a language model (GPT, LSTM, XLNet …): the prompt and what follows it, as it is written.
 
-    Without a PROMPT a text begins from nothing. With --file there is a line for each prompt, in the same order; line
-    breaks inside a text become spaces, or use --json.
+    Without a PROMPT a text begins from nothing, and so does that of a blank line. With --file there is a line for each
+    prompt, in the same order; line breaks inside a text become spaces, or use --json.
 
     \b
     Examples:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from typing import IO, Any
+from typing import IO
 
 import click
 
@@ -80,9 +80,7 @@ def generate_texts(options: Options) -> None:
     if options.file is None and options.output is None and not options.as_json and not _several(writing):
         _stream(generator, options.prompt, writing)
         return
-    prompts: list[Any] = [options.prompt] if options.file is None else list(read_texts(options.file, options.column))
-    if not prompts:
-        raise HeedfulError("there are no prompts", where=options.file, remedy="write one a line")
+    prompts = [options.prompt] if options.file is None else _prompts(options.file, options.column)
     reasons: list[str] = []
     with sink(options.output) as out, counting_bar("writing", len(prompts), "prompts") as advance:
         for number, texts in enumerate(generator.stream(prompts, writing), start=1):
@@ -91,6 +89,17 @@ def generate_texts(options: Options) -> None:
             reasons += [text.reason for text in texts]
             advance(1)
     _remark(reasons)
+
+
+def _prompts(file: str, column: str | None) -> list[str | None]:
+    """The prompts of a file; there is a text for each line, and one for a blank line begins from nothing."""
+    prompts = [text if text.strip() else None for text in read_texts(file, column)]
+    if not prompts:
+        raise HeedfulError("there are no prompts", where=file, remedy="write one a line")
+    if None in prompts:
+        some = f"{prompts.count(None):,} of {len(prompts):,} prompts are blank"
+        click.echo(f"note: {some}; their texts begin from nothing ({file})", err=True)
+    return prompts
 
 
 def _several(writing: Writing) -> bool:

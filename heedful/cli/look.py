@@ -49,15 +49,20 @@ def _encoder(loaded: object, texts: tuple[str, ...], output: str, name: str) -> 
     maps, near = attention_of(loaded, texts), neighbours_of(loaded, texts)
     picture = AttentionPicture("Self-attention", maps.tokens, maps.tokens, maps.weights)
     neighbours = Neighbours(near.tokens, near.texts, near.nearest)
-    write_attention_page(output, _shown(name), [picture], neighbours, position_cosines(loaded))
+    positions = position_cosines(getattr(loaded.encoder, "embeddings", None))
+    write_attention_page(output, _shown(name), [picture], neighbours, positions)
 
 
 def _translation(loaded: object, texts: tuple[str, ...], output: str, name: str) -> None:
+    from heedful.errors import HeedfulError
+    from heedful.inference.look import position_cosines
     from heedful.inference.translator import Translator
     from heedful.models.transformer import Transformer
     from heedful.views.attention_page import AttentionPicture, write_attention_page
 
     assert isinstance(loaded, Translator)
+    if len(texts) > 2:
+        raise HeedfulError(f"{len(texts)} texts", remedy="give a text, and perhaps its translation")
     said, pictures = list(texts[1:2]) or loaded.translate(texts[:1]), list[AttentionPicture]()
     own, past, cross = "The source looks at itself", "The translation looks back", "The translation looks at its source"
     if isinstance(loaded.folder.model, Transformer) and loaded.folder.model.config.encoder is None:
@@ -68,7 +73,8 @@ def _translation(loaded: object, texts: tuple[str, ...], output: str, name: str)
     else:
         (one,) = loaded.alignments(texts[:1], said)
         pictures += [AttentionPicture(cross, one.target, one.source, one.weights[None, None])]
-    write_attention_page(output, _shown(name), pictures)
+    positions = position_cosines(getattr(loaded.folder.model, "target", None))
+    write_attention_page(output, _shown(name), pictures, positions=positions)
 
 
 def _shown(name: str) -> str:

@@ -1,4 +1,4 @@
-"""`heedful pretrain`: a BERT of your own from a built corpus."""
+"""`heedful pretrain`: a model of your own, of any family, from a built corpus."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from heedful.runs.pretraining.settings import PretrainingSettings
 @run_options(PretrainingSettings)
 @session_options
 def command(**options: object) -> None:
-    """Pretrain a BERT on CORPUS, a folder made by `heedful corpus build`.
+    """Pretrain a BERT, or with --model one of another family, on CORPUS, a folder made by `heedful corpus build`.
 
     The run folder gets config.toml, metrics.jsonl, timing.json, report.html, checkpoints/ and, at the end, model/,
     which loads here and in Hugging Face. Ctrl-C writes a checkpoint first; --resume goes on from it, bit for bit.
@@ -21,6 +21,7 @@ def command(**options: object) -> None:
     \b
     Examples:
       heedful pretrain corpus -o run --budget 30m
+      heedful pretrain corpus -o run --model gpt2 --budget 30m
       heedful pretrain corpus -o run --size base --phases 128:90%,512:10% --budget 100000steps --resume
       heedful pretrain corpus -o run --from MODEL --budget 50Mtokens
       heedful pretrain corpus -o run --set hidden_size=192 --set num_attention_heads=3

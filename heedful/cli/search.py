@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     help="Add the lines of this file, or the rows of a .csv, .tsv or .jsonl; those that are there already stay once.",
 )
 @click.option("--model", type=click.Path(), help="The model of a new index.  [default: that of the index]")
-@click.option("--pooling", help="Of a new index: cls, mean, max, mean-max or last.  [default: the model's own]")
+@click.option("--pooling", help="Of a new index, cls, mean, max, mean-max, weighted-mean, last.  [default: its own]")
 @click.option("--top", type=click.IntRange(min=1), default=5, show_default=True, help="Show so many lines.")
 @click.option("--approximate", is_flag=True, help="Search very many lines by faiss's graph of them, which is kept.")
 @text_option

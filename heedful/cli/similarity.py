@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import click
 
 from heedful.cli.shared_options import force_option
@@ -12,7 +14,7 @@ from heedful.cli.shared_options import force_option
 @click.argument("texts", nargs=-1)
 @click.option("--pairs", type=click.Path(dir_okay=False), help="Judged pairs, a line each: two texts and a number.")
 @click.option("--layers", default="-1", show_default=True, help="Layers, by commas; several are concatenated.")
-@click.option("--pooling", help="cls, mean, max, mean-max or last.  [default: the folder's own, else mean]")
+@click.option("--pooling", help="cls, mean, max, mean-max, weighted-mean, last.  [default: the folder's, else mean]")
 @click.option("--prompt", metavar="NAME", help="Put this prompt of the folder before each text, such as query.")
 @force_option
 @click.option("--device", help="cpu, cuda, cuda:1 …  [default: a GPU if there is one]")
@@ -51,9 +53,10 @@ def command(
         raise click.UsageError("give two texts or more, or --pairs FILE")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", TruncationWarning)
-        matrix = load_embedder(model, device, force).similarity(texts, layer_list(layers), pooling, prompt)
-    for warning in caught:
-        click.echo(f"warning: {warning.message}", err=True)
+        embedder = load_embedder(model, device, force)
+        matrix = embedder.similarity(texts, layer_list(layers), pooling, prompt)
+    for message in (*(str(warning.message) for warning in caught), *_unknown(embedder.tokenizer.unknown_words(texts))):
+        click.echo(f"warning: {message}", err=True)
     if as_json:
         rows = [[round(float(x), 6) for x in row] for row in matrix]
         click.echo(json.dumps({"texts": texts, "cosine": rows}, ensure_ascii=False))
@@ -68,6 +71,12 @@ def command(
         table.add_row(Text(f"{number}  {text}"), *(f"{x:.4f}" for x in row))
     longest = max(Text(text).cell_len for text in texts)
     table_console(longest + 8 * len(texts) + 8).print(table)
+
+
+def _unknown(words: Sequence[str]) -> list[str]:
+    """What to say of words that the vocabulary cannot spell, if there are any."""
+    some = ", ".join(words[:8]) + (" …" if len(words) > 8 else "")
+    return [f"the model does not know {some}: such words all count as the same, or as nothing"] if words else []
 
 
 def _judged(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -101,11 +102,13 @@ def _transposing(gemm: Any) -> Any:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """torch tells of parts of its exporter that are not needed here, and onnxruntime of passes that it recommends."""
+    """torch tells of parts of its exporter that are not needed here, and prints the graph of what it cannot express;
+    onnxruntime tells of passes that it recommends.
+    """
     before = logging.root.manager.disable
     logging.disable(logging.ERROR)  # what fails comes as an exception, and is told by us
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
             warnings.simplefilter("ignore")
             yield
     finally:

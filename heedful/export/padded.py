@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from heedful.errors import HeedfulError
 from heedful.models.encoder import Encoder
 from heedful.models.heads import Head, SequenceClassifier, SpanFinder, Tagger
-from heedful.nn.pooling import combine
+from heedful.nn.pooling import combine, compared
 from heedful.schema import Batch, Group, Selection
 
 # The outputs' names, which are those of Hugging Face's and sentence-transformers' own exports.
@@ -88,6 +88,9 @@ class PaddedHead(nn.Module):
             return self._said_of(batch, states).view(*input_ids.shape, -1), last
         block = states.view(*input_ids.shape, -1)
         row = "last" if encoder.config.summary == "last" else "cls"
+        if self.model.pooling == "compare":
+            sides = (attention_mask * (token_type_ids == side) for side in (0, 1))
+            return self._said_of(batch, compared(*(padded_pool(block, side, "mean") for side in sides))), last
         own = row if self.model.features else encoder.summary_pooling
         pooling = own if self.model.pooling == "cls" else self.model.pooling
         return self._said_of(batch, padded_pool(block, attention_mask, pooling)), last

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from heedful.data.batching import flat_batch
 from heedful.errors import HeedfulError
@@ -52,12 +52,13 @@ def neighbours_of(model: Embedder, texts: Sequence[str]) -> TokenNeighbours:
     )
 
 
-def position_cosines(model: Embedder) -> Numbers | None:
-    """The cosines of the first position vectors; None where a model has no table of them."""
-    table = getattr(getattr(model.encoder, "embeddings", None), "position", None)
-    if not isinstance(table, torch.nn.Embedding):
+def position_cosines(embeddings: nn.Module | None) -> Numbers | None:
+    """The cosines of the first vectors for places, learned or sinusoids; None where there is no table of them."""
+    position = getattr(embeddings, "position", None)
+    table = position.weight if isinstance(position, nn.Embedding) else getattr(position, "table", None)
+    if not isinstance(table, Tensor):
         return None
-    vectors = F.normalize(table.weight[:MOST_POSITIONS].detach().float(), dim=-1)
+    vectors = F.normalize(table[:MOST_POSITIONS].detach().float(), dim=-1)
     found: Numbers = (vectors @ vectors.T).cpu().numpy()
     return found
 

@@ -3,11 +3,12 @@
     vectors = WordVectors.open("model")          # a folder of any encoder, or a file of word vectors
     vectors.nearest([Term("king"), Term("man", -1), Term("woman")])
 
-A word that a model spells with several pieces has the mean of their vectors.
+A word that a model spells with several pieces has the mean of their vectors; ELMo reads any word by its characters.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -18,9 +19,10 @@ from heedful.checkpoints.vector_files import Matrix, NamedVectors, is_vector_fil
 from heedful.errors import HeedfulError
 from heedful.inference.embedder import Embedder
 from heedful.inference.load import load_embedder
-from heedful.inference.static_vectors import static_vectors
+from heedful.inference.static_vectors import reads_characters, static_vectors, vectors_by_characters
 
 SIGNS = {"+": 1, "-": -1}
+_SIGN_AT_WORD = re.compile(r"(?<!\S)([+-])(?=[^\s+-])")
 
 
 class Term(NamedTuple):
@@ -31,12 +33,12 @@ class Term(NamedTuple):
 
 
 class WordVectors:
-    """Words with vectors of length 1; `spelled` gives the rows of a word that is not among them."""
+    """Words with vectors of length 1; `spelled` gives the vectors of the parts of a word that is not among them."""
 
     def __init__(
         self,
         vectors: NamedVectors,
-        spelled: Callable[[str], Sequence[int]] = lambda word: (),
+        spelled: Callable[[str], Matrix] = lambda word: np.empty((0, 1), np.float32),
         special: frozenset[str] = frozenset(),
     ) -> None:
         """The `special` words are never an answer, nor are those whose vector is zero."""
@@ -52,22 +54,23 @@ class WordVectors:
         if is_vector_file(path):
             vectors = read_vectors(path)
             known = {word: number for number, word in enumerate(vectors.words)}
-            return cls(vectors, lambda word: [known[word.lower()]] if word.lower() in known else [])
+            return cls(vectors, lambda word: vectors.matrix[[known[word.lower()]] if word.lower() in known else []])
         return cls.of_model(load_embedder(path, "cpu", force))
 
     @classmethod
     def of_model(cls, model: Embedder) -> WordVectors:
         """Those of a model, of any family."""
-        return cls(
-            static_vectors(model),
-            lambda word: known_pieces(model, word),
-            frozenset(model.tokenizer.special_tokens.values()),
-        )
+        vectors = static_vectors(model)
+        if reads_characters(model):
+            return cls(vectors, lambda word: vectors_by_characters(model, [word]))
+        special = frozenset(model.tokenizer.special_tokens.values())
+        return cls(vectors, lambda word: vectors.matrix[known_pieces(model, word)], special)
 
     def vector(self, word: str) -> Matrix | None:
         """The vector of a word, of length 1; None where there is none."""
-        rows = [self._ids[word]] if word in self._ids and self._answers[self._ids[word]] else self._spelled(word)
-        mean = self._raw[list(rows)].mean(0) if len(rows) else np.zeros(1, np.float32)
+        row = self._ids.get(word)
+        parts = self._raw[[row]] if row is not None and self._answers[row] else self._spelled(word)
+        mean = parts.mean(0) if len(parts) else np.zeros(1, np.float32)
         norm = float(np.linalg.norm(mean))
         return mean / norm if norm > 0 else None
 
@@ -99,10 +102,13 @@ def no_vector(word: str) -> HeedfulError:
 
 
 def parse_terms(arguments: Sequence[str]) -> list[list[Term]]:
-    """Words, and words joined by + and -, as they come from the command line: `king - man + woman`, `paris berlin`."""
+    """Words, and words joined by + and -, as they come from the command line: `king - man + woman`, `paris berlin`.
+
+    A sign may stand at its word, as in `king -man +woman`.
+    """
     groups: list[list[Term]] = []
     sign: int | None = None
-    for token in " ".join(arguments).split():
+    for token in _SIGN_AT_WORD.sub(r"\1 ", " ".join(arguments)).split():
         if token in SIGNS:
             if sign is not None:
                 raise HeedfulError(

@@ -152,5 +152,7 @@ def _alone(model: PaddedEncoder | PaddedHead, ids: list[int]) -> dict[str, NDArr
 
 
 def _cosine(a: NDArray[Any], b: NDArray[Any]) -> float:
+    """The lowest of any row; two rows of zeros, as word2vec has for words it does not know, are the same."""
     norms = np.linalg.norm(a, axis=-1) * np.linalg.norm(b, axis=-1)
-    return float(((a * b).sum(-1) / np.maximum(norms, 1e-9)).min())
+    cosines = np.where((a == 0).all(-1) & (b == 0).all(-1), 1.0, (a * b).sum(-1) / np.maximum(norms, 1e-9))
+    return float(cosines.min(initial=1.0))

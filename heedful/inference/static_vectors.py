@@ -1,7 +1,12 @@
-"""The static word matrix: the token embeddings of a model, before any context, as files other programs read."""
+"""The static word matrix: the token embeddings of a model, before any context, as files other programs read.
+
+A model that reads words by their characters has no such matrix: its words are those it says, in words.txt, and their
+vectors what it makes of each before any context.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +15,11 @@ import torch
 from heedful.atomic import atomic_file
 from heedful.checkpoints.encoder_folder import save_model
 from heedful.checkpoints.vector_files import Matrix, NamedVectors, write_vectors
+from heedful.data.corpus.word_windows import BEGIN_WORD, END_WORD
+from heedful.data.corpus.word_windows import UNKNOWN as UNKNOWN_WORD
 from heedful.inference.embedder import Embedder
 from heedful.models.word2vec import Word2VecConfig
+from heedful.tasks.bilm import read_words
 from heedful.text.word_tokenizer import UNKNOWN, word_tokenizer
 
 
@@ -22,10 +30,23 @@ def static_files(path: str | Path) -> list[Path]:
 
 
 def static_vectors(model: Embedder) -> NamedVectors:
-    """The pieces of a model and their vectors; an id without a piece has a name of its own."""
+    """The pieces of a model, or its words, and their vectors; an id without a piece has a name of its own."""
+    if reads_characters(model):
+        words = [word for word in read_words(model.folder) if word not in (UNKNOWN_WORD, BEGIN_WORD, END_WORD)]
+        return NamedVectors(words, vectors_by_characters(model, words))
     pieces = model.tokenizer.vocabulary
     matrix: Matrix = model.encoder.token_matrix.detach().cpu().numpy()[: len(pieces)]
     return NamedVectors([piece or f"[unused{number}]" for number, piece in enumerate(pieces)], matrix)
+
+
+def reads_characters(model: Embedder) -> bool:
+    """Whether a model's tokens are no more than characters, so that their vectors say nothing of words."""
+    return model.folder.family.two_way_lm is not None
+
+
+def vectors_by_characters(model: Embedder, words: Sequence[str]) -> Matrix:
+    """What a model that reads characters makes of words before any context: its layer 0."""
+    return np.stack([parts.mean(0) for parts in model.embed(words, layers=[0], unit="word")])
 
 
 def write_static_vectors(model: Embedder, path: str | Path) -> tuple[int, int]:

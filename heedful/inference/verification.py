@@ -57,7 +57,7 @@ class Verification:
 
     differences: tuple[Difference, ...]
     apart: tuple[str, ...]  # what cannot be compared because it is not the same kind of thing
-    notes: tuple[str, ...]  # what only one of them has, which is no difference of what both have
+    notes: tuple[str, ...]  # what is stored in int8, and what only one has, which is no difference of what both have
     tolerance: float
 
     @property
@@ -87,7 +87,9 @@ def verify(
         return Verification((), (f"{one.described} beside {other.described}",), (), tolerance)
     batches, apart = _batches(folders, list(texts))
     answers = [_answers(folder, batches) for folder in folders]
-    notes = []
+    notes = [
+        f"the {name} is stored in {f.int8}" for name, f in zip(("first", "second"), folders, strict=True) if f.int8
+    ]
     for has, lacks, names in ((0, 1, ("first", "second")), (1, 0, ("second", "first"))):
         notes += [f"only the {names[0]} has: {what}" for what in answers[has] if what not in answers[lacks]]
     differences = []

@@ -21,7 +21,7 @@ from heedful.models.causal_state import CausalState, prompt_state
 from heedful.models.encoder import Encoder, EncoderConfig, check_lengths
 from heedful.models.language_model import TiedLanguageModel
 from heedful.models.sizes import TRANSFORMER_SIZES, size_named
-from heedful.nn.attention import MultiHeadSelfAttention, mix
+from heedful.nn.attention import MultiHeadSelfAttention, added_to_scores, mix
 from heedful.nn.decoder_attention import KeyValues
 from heedful.nn.dropout import Dropout
 from heedful.nn.packed_linear import packed
@@ -247,8 +247,9 @@ class GptForPretraining(TiedLanguageModel):
         # Beside others that go on, one that has filled the model is still computed, though nobody looks at it.
         places = state.positions.clamp_max(self.encoder.config.max_length - 1)
         x = self.encoder.embeddings(tokens, places[:, None].expand_as(tokens))
+        added = None if seen is None else added_to_scores(seen, x)
         for layer, pair in zip(self.encoder.blocks, state.cache.past, strict=True):
-            x = layer.step(x, pair.first(slots), seen)
+            x = layer.step(x, pair.first(slots), added)
         return self.logits(self.encoder.norm(x)), state.after(seen, hypotheses)
 
 

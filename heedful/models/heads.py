@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from heedful.errors import HeedfulError
 from heedful.models.encoder import Encoder, encoder_of
 from heedful.nn.crf import Crf
-from heedful.nn.pooling import combine, pool
+from heedful.nn.pooling import combine, compare, pool
 from heedful.nn.recurrent import over_runs
 from heedful.nn.scalar_mix import GivenMix, ScalarMix
 from heedful.schema import Selection
@@ -25,6 +25,8 @@ from heedful.schema import Selection
 H = TypeVar("H", bound="Head")
 # What sums a text up: the row that the encoder means for it, or the mean or maximum over all its tokens.
 Pooling = Literal["cls", "mean", "max"]
+# The same for a task, where a pair can also be summed up by what its two texts have in common.
+Summary = Literal["cls", "mean", "max", "compare"]
 TAGGERS = ("linear", "bilstm", "crf", "bilstm-crf")
 
 
@@ -55,17 +57,21 @@ class SequenceClassifier(Head):
     """Labels, one number, or the score of one ending, from what sums a text up.
 
     With the pooling "cls" that is the state of the encoder's own summary row, through its pooler; with "mean" or "max"
-    it is pooled over all tokens of the text, and there is no pooler, as there is none with `features`. Then come
-    dropout and a linear layer.
+    it is pooled over all tokens of the text, and there is no pooler, as there is none with `features`. "compare" pools
+    the two texts of a pair by themselves and compares them. Then come dropout and a linear layer.
     """
 
-    def __init__(self, encoder: Encoder, labels: int, features: tuple[int, ...] = (), pooling: Pooling = "cls") -> None:
+    def __init__(self, encoder: Encoder, labels: int, features: tuple[int, ...] = (), pooling: Summary = "cls") -> None:
+        if pooling == "compare" and not encoder.config.segments:
+            what = f"a {encoder.config.model_type} does not tell the two texts of a pair apart, and cannot compare them"
+            raise HeedfulError(what, remedy="choose cls, mean or max as `pooling`")
         super().__init__(encoder if pooling == "cls" else encoder.without_pooler(), features)
         self.pooling = pooling
         self.dropout = nn.Dropout(encoder.config.dropout)
         own = pooling == "cls" and not features  # what Hugging Face has a class for
         bias = encoder.config.summary_bias or not own
-        self.classifier = nn.Linear(encoder.width * max(1, len(features)), labels, bias=bias)
+        parts = max(1, len(features)) * (4 if pooling == "compare" else 1)
+        self.classifier = nn.Linear(encoder.width * parts, labels, bias=bias)
 
     def forward(self, selection: Selection) -> Tensor:
         """A selection of the summary rows of R sequences -> (R, K)."""
@@ -151,7 +157,7 @@ class SpanFinder(Head):
 
 
 def states(
-    encoder: Encoder, selection: Selection, features: tuple[int, ...], how: str = "concat", pooling: Pooling = "cls"
+    encoder: Encoder, selection: Selection, features: tuple[int, ...], how: str = "concat", pooling: Summary = "cls"
 ) -> Tensor:
     """The last layer's states at the rows of a selection, (R, D), or those of the layers `features`.
 
@@ -168,13 +174,15 @@ def states(
         return combine([at_rows(hidden[encoder.layer_number(layer)], selection, pooling) for layer in layers], how)
 
 
-def at_rows(hidden: Tensor, selection: Selection, pooling: Pooling) -> Tensor:
-    """Of states (N, D) those at the rows of a selection, or for each row its whole sequence pooled, (R, D)."""
+def at_rows(hidden: Tensor, selection: Selection, pooling: Summary) -> Tensor:
+    """Of states (N, D) those at the rows of a selection, or for each row its whole sequence pooled, (R, D or 4D)."""
     if pooling == "cls":
         return hidden[selection.rows]
     lengths = selection.batch.lengths
     ends = torch.tensor(lengths, device=hidden.device).cumsum(0)
-    return pool(hidden, lengths, pooling)[torch.searchsorted(ends, selection.rows, right=True)]
+    compares = pooling == "compare"
+    pooled = compare(hidden, lengths, selection.batch.segments) if compares else pool(hidden, lengths, pooling)
+    return pooled[torch.searchsorted(ends, selection.rows, right=True)]
 
 
 def layer_depth(encoder: Encoder, name: str) -> int:

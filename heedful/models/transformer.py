@@ -18,7 +18,7 @@ from heedful.models.encoder import Encoder as Pretrained
 from heedful.models.encoder import EncoderConfig, check_lengths
 from heedful.models.sizes import size_named
 from heedful.models.transformer_state import TransformerState
-from heedful.nn.attention import causal_visible, padding_visible
+from heedful.nn.attention import added_to_scores, causal_visible, padding_visible
 from heedful.nn.decoder_attention import KeyValues, Memory
 from heedful.nn.int8 import Int8Linear
 from heedful.nn.packed_linear import packed, tied_linear
@@ -176,7 +176,8 @@ class Transformer(nn.Module):
         """
         sentences, hypotheses = tokens.shape
         seen = state.seen(sentences, hypotheses)
-        view = View(Layout(sentences, hypotheses, None), None if seen is None else seen[:, None])
+        added = None if seen is None else added_to_scores(seen, state.past[0].keys)[:, None]
+        view = View(Layout(sentences, hypotheses, None), added)
         slots, ids = state.filled + hypotheses, tokens.flatten()
         embedded = self.target(ids, torch.full_like(ids, state.time))
         assert state.memory is not None

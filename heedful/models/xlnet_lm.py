@@ -87,10 +87,12 @@ class XlnetForPretraining(LanguageModel):
         """The keys and values of what was read, and those of all distances there will be."""
         encoder = self.encoder
         full = replace(read, groups=tuple(group for group in read.groups if group.length))
-        views = encoder.views(full, order=read.positions)
+        views = (
+            encoder.views(full, order=read.positions) if full.groups else None
+        )  # none was longer than its last token
         x, pairs = encoder.embeddings.token(read.ids), list[tuple[Tensor, Tensor]]()
         for layer in encoder.blocks:
-            x, pair = layer.read(x, views) if full.groups else (x, (x, x))
+            x, pair = layer.read(x, views) if views is not None else (x, (x, x))
             pairs.append(pair)
         cache = prompt_state(read.lengths, pairs, longest * hypotheses, x, encoder.config.n_head).cache
         farthest = cache.filled + longest

@@ -14,6 +14,8 @@ from heedful.nn.dropout import drop
 from heedful.nn.positions import Rotation
 from heedful.schema import Group
 
+FEW_QUERIES = 8
+
 
 @dataclass(frozen=True)
 class Places:
@@ -38,11 +40,12 @@ def attention_weights(query: Tensor, key: Tensor, visible: Tensor | None = None)
     `visible` broadcasts to that shape and is True where a query may look; numbers are added to the scores instead. A
     row that sees nothing gets weights of zero.
     """
-    scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])
+    products, scale = query @ key.transpose(-2, -1), 1 / math.sqrt(query.shape[-1])
+    if visible is not None and visible.dtype != torch.bool:
+        return torch.softmax(torch.add(visible, products, alpha=scale), dim=-1)
+    scores = products * scale
     if visible is None:
         return torch.softmax(scores, dim=-1)
-    if visible.dtype != torch.bool:
-        return torch.softmax(scores + visible, dim=-1)
     # Softmax over nothing but -inf is NaN; zero is what "looks at nothing" means.
     weights = torch.softmax(scores.masked_fill(~visible, -math.inf), dim=-1)
     return torch.where(visible.any(dim=-1, keepdim=True), weights, torch.zeros_like(weights))
@@ -62,7 +65,9 @@ def mix(
     """
     # On a CPU torch's fused kernel cannot drop anything, and what it does instead is slower than writing it out; so is
     # its backward pass in bfloat16, by four times at the lengths of sentences.
-    if query.device.type == "cpu" and (dropout or query.dtype == torch.bfloat16):
+    # For the few hypotheses of a beam it is slower too, up to 2.5 times: it makes a call for every head of a sentence.
+    few = query.shape[-2] <= FEW_QUERIES and not causal
+    if query.device.type == "cpu" and (dropout or query.dtype == torch.bfloat16 or few):
         visible = causal_visible(query.shape[-2]) if causal else visible
         return drop(attention_weights(query, key, visible), dropout) @ value
     return F.scaled_dot_product_attention(query, key, value, attn_mask=visible, dropout_p=dropout, is_causal=causal)
@@ -72,6 +77,11 @@ def padding_visible(lengths: Sequence[int]) -> Tensor:
     """The padding mask of right-padded sequences: True at the positions that hold a token, (B, 1, 1, S)."""
     count = torch.tensor(lengths)
     return (torch.arange(int(count.max()))[None, :] < count[:, None])[:, None, None, :]
+
+
+def added_to_scores(visible: Tensor, like: Tensor) -> Tensor:
+    """The same mask as numbers of the type of `like`, which torch's kernel would else make of it in every layer."""
+    return like.new_zeros(visible.shape).masked_fill_(~visible, -math.inf)
 
 
 def causal_visible(length: int) -> Tensor:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from torch import Tensor, nn
 
-from heedful.nn.attention import attention_weights, mix
+from heedful.nn.attention import added_to_scores, attention_weights, mix
 from heedful.nn.ragged import Layout
 
 
@@ -35,7 +35,7 @@ class Memory:
     """All that a decoder needs of the source, computed once: keys and values of each layer, and where there are any."""
 
     layers: tuple[KeyValues, ...]
-    visible: Tensor | None  # (B, 1, 1, S), True where the source has a token; None where it has one everywhere
+    visible: Tensor | None  # (B, 1, 1, S), where the source has a token, see `mix`; None where it has one everywhere
 
     @property
     def sentences(self) -> int:
@@ -44,7 +44,8 @@ class Memory:
 
     def contiguous(self) -> Memory:
         """The same, laid out for being read often."""
-        return Memory(tuple(KeyValues(*(x.contiguous() for x in pair)) for pair in self.layers), self.visible)
+        visible = None if self.visible is None else added_to_scores(self.visible, self.layers[0].keys)
+        return Memory(tuple(KeyValues(*(x.contiguous() for x in pair)) for pair in self.layers), visible)
 
     def only(self, sentences: Tensor) -> Memory:
         """The memory of some sentences."""

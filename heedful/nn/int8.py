@@ -1,9 +1,10 @@
 """Matrix products in 8-bit whole numbers: what they are, written out.
 
-    W ≈ diag(s) Q,   x ≈ t q,   W x + b ≈ t · diag(s) (Q q) + b
+    W ≈ diag(s) Q,   x ≈ t q + m,   W x + b ≈ t · diag(s) (Q q) + m · diag(s) (Q 1) + b
 
-Each row of W, an output channel, has a scale s of its own, fixed once; each token x has its scale t, found when it
-comes. Q and q are whole numbers, and so are their products and sums: only the two roundings cost anything.
+Each row of W, an output channel, has a scale s of its own, fixed once; each token x has its scale t and its least
+number m, found when it comes. Q has a sign and q has none. Both are whole numbers, and so are their products and sums:
+only the two roundings cost anything.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 LEVELS = 127  # the largest number of a byte with a sign
+TOKEN_LEVELS = 255  # of one without
 _SMALLEST = 1e-30  # of scales times levels, so that a row of zeros has one that can be divided by
+_SMALLEST_SPAN = 1e-8  # added to what a token's numbers span, for the same reason; FBGEMM has this number
 _SPARE_BITS = 7  # of a scale's 24: those that its product with a number of 7 bits needs
 
 
@@ -30,6 +33,18 @@ class Rounded(NamedTuple):
         return self.numbers.to(torch.float32) * self.scales
 
 
+class RoundedTokens(NamedTuple):
+    """Tokens as whole numbers from 0 on, and what makes those into theirs again."""
+
+    numbers: Tensor  # uint8, (…, D)
+    scales: Tensor  # float32, (…, 1)
+    least: Tensor  # float32, (…, 1): what 0 stands for
+
+    def restored(self) -> Tensor:
+        """What the numbers stand for, in float32."""
+        return self.numbers.to(torch.float32) * self.scales + self.least
+
+
 def rounded_weights(matrix: Tensor) -> Rounded:
     """A matrix row by row; rounding what was rounded changes no bit.
 
@@ -42,28 +57,30 @@ def rounded_weights(matrix: Tensor) -> Rounded:
     return Rounded((matrix / scales).round_().to(torch.int8), scales)
 
 
-def rounded_tokens(x: Tensor, levels: int = LEVELS) -> Rounded:
-    """Activations, each token by itself, as numbers from -levels to levels."""
-    # Of both ends, and not of x.abs(), which would have to be written down first.
-    largest = torch.maximum(x.amax(-1, keepdim=True), -x.amin(-1, keepdim=True)).clamp_min_(_SMALLEST)
-    return Rounded(torch.mul(x, levels / largest).round_().to(torch.int8), largest / levels)
+def rounded_tokens(x: Tensor, levels: int = TOKEN_LEVELS) -> RoundedTokens:
+    """Activations, each token by itself, as numbers from 0 to levels."""
+    least = x.amin(-1, keepdim=True)
+    span = x.amax(-1, keepdim=True) - least
+    # A tensor divided, and not a number, which torch would multiply by the reciprocal: one more rounding.
+    steps = torch.full_like(span, levels).div_(span + _SMALLEST_SPAN)
+    return RoundedTokens((x - least).mul_(steps).round_().to(torch.uint8), span / levels, least)
 
 
-def int8_linear(x: Tensor, weight: Rounded, bias: Tensor | None, levels: int = LEVELS) -> Tensor:
+def int8_linear(x: Tensor, weight: Rounded, bias: Tensor | None, levels: int = TOKEN_LEVELS) -> Tensor:
     """x Wᵀ + b by the formula, (…, in) -> (…, out).
 
     The whole numbers travel as float32, which holds them and their sums below 2^24 exactly.
     """
     token = rounded_tokens(x, levels)
     total = F.linear(token.numbers.to(torch.float32), weight.numbers.to(torch.float32))
-    result = total * weight.scales.T * token.scales
+    result = total * weight.scales.T * token.scales + token.least * weight.restored().sum(-1)
     return result if bias is None else result + bias
 
 
 class Int8Linear(nn.Module):
     """A linear layer whose weights are rounded; for inference only."""
 
-    def __init__(self, linear: nn.Linear, levels: int = LEVELS) -> None:
+    def __init__(self, linear: nn.Linear, levels: int = TOKEN_LEVELS) -> None:
         super().__init__()
         self.levels = levels
         self.rounded = rounded_weights(linear.weight)

@@ -1,8 +1,7 @@
 """The product of `heedful.nn.int8` by oneDNN's instructions, on x86.
 
-They multiply bytes without a sign by bytes with one, so a token's numbers are moved up, and what that adds is taken off
-again: Q (q + z) - z Q 1. A processor with VNNI adds four such products in 32 bits. One without it adds two in 16 bits,
-which overflow unless a token's numbers have 7 bits and not 8.
+They multiply bytes without a sign by bytes with one. A processor with VNNI adds four such products in 32 bits. One
+without it adds two in 16 bits, which overflow unless a token's numbers have 7 bits and not 8.
 """
 
 from __future__ import annotations
@@ -12,15 +11,17 @@ import platform
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
-from heedful.nn.int8 import LEVELS, Int8Linear, rounded_tokens
+from heedful.nn.int8 import TOKEN_LEVELS, Int8Linear, RoundedTokens, rounded_tokens
 
-LEVELS_WITHOUT_DOT = 63
+LEVELS_WITHOUT_DOT = 127
 X86 = ("x86_64", "amd64")
 CAPS = ("ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA")
 _DOT_PRODUCTS = ("avx512_vnni", "avx_vnni", "amx_int8")
 _WITHOUT_DOT = ("SSE41", "AVX", "AVX2", "AVX512_CORE")
+_BEHIND = 8  # bytes of two numbers in float32
 
 
 @dataclass(frozen=True)
@@ -51,35 +52,46 @@ def can_pack_int8() -> bool:
 
 def int8_levels() -> int:
     """How finely a token can be rounded here without an overflow."""
-    return LEVELS if not can_pack_int8() or int8_instructions().there else LEVELS_WITHOUT_DOT
+    return TOKEN_LEVELS if not can_pack_int8() or int8_instructions().there else LEVELS_WITHOUT_DOT
 
 
 class PackedInt8Linear(nn.Module):
-    """An `Int8Linear` with its weights laid out once as oneDNN wants them."""
+    """An `Int8Linear` with its weights laid out once as oneDNN wants them.
+
+    Two calls do the most of it, because for the few rows of a query or a step of a search every call counts. FBGEMM
+    rounds all tokens in one that is meant for tables of embeddings: behind the bytes of a token it writes 8 more, its
+    scale and its least number. They go into the product with the others, against weights of zero.
+    """
 
     def __init__(self, linear: Int8Linear) -> None:
         super().__init__()
         numbers, scales = linear.rounded
         self.levels = linear.levels
-        self.bias: Tensor | None = linear.bias
-        self.outputs, self.zero = len(numbers), linear.levels + 1
+        self.outputs, self.inputs = numbers.shape
+        self.at_once = self.levels == TOKEN_LEVELS and self.inputs % 4 == 0  # else the 8 bytes cannot be read in place
+        wide = F.pad(numbers, (0, _BEHIND)) if self.at_once else numbers.contiguous()
         # Plain attributes and not buffers: the packed layout is opaque, it cannot be saved or moved.
-        self.packed = torch.ops.onednn.qlinear_prepack(numbers.contiguous(), None)
+        self.packed = torch.ops.onednn.qlinear_prepack(wide, None)
         self.scales = scales.flatten()
         self.none = torch.zeros(self.outputs, dtype=torch.int32)  # weights are not moved
-        self.moved = -self.zero * self.scales * numbers.sum(1, dtype=torch.int64).to(torch.float32)
+        self.sums = scales.flatten() * numbers.sum(1, dtype=torch.int64)
+        self.bias: Tensor | None = linear.bias
 
     def forward(self, x: Tensor) -> Tensor:
         """(…, in) -> (…, out)."""
-        token = rounded_tokens(x.reshape(-1, x.shape[-1]), self.levels)
-        moved = token.numbers.view(torch.uint8).add_(self.zero)  # wraps around, as bytes do
-        product: Tensor = torch.ops.onednn.qlinear_pointwise(
-            *(moved, 1.0, 0, self.packed, self.scales, self.none, self.moved),
+        flat = x if x.dim() == 2 else x.reshape(-1, self.inputs)
+        numbers, scales, least = _rounded_at_once(flat) if self.at_once else rounded_tokens(flat, self.levels)
+        product: Tensor = torch.ops.onednn.qlinear_pointwise.default(
+            *(numbers, 1.0, 0, self.packed, self.scales, self.none, None),
             *(1.0, 0, torch.float32, "none", [], ""),
         )
-        # In place: fresh memory would cost as much again as the sum.
-        if self.bias is not None:
-            torch.addcmul(self.bias, product, token.scales, out=product)
-        else:
-            product.mul_(token.scales)
-        return product.view(*x.shape[:-1], self.outputs)
+        rest = torch.mul(least, self.sums) if self.bias is None else torch.addcmul(self.bias, least, self.sums)
+        torch.addcmul(rest, product, scales, out=product)  # in place: fresh memory would cost as much again
+        return product if x.dim() == 2 else product.view(*x.shape[:-1], self.outputs)
+
+
+def _rounded_at_once(x: Tensor) -> RoundedTokens:
+    """As `rounded_tokens`, bit for bit, but with the 8 bytes behind the numbers of each token."""
+    numbers: Tensor = torch.ops.quantized.embedding_bag_byte_prepack.default(x)
+    behind = numbers.view(torch.float32)
+    return RoundedTokens(numbers, behind[:, -2:-1], behind[:, -1:])

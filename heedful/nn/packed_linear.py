@@ -7,10 +7,16 @@ it was measured on, where torch's default matrix library is not at its best.
 from __future__ import annotations
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from heedful.nn.int8 import Int8Linear
 from heedful.nn.packed_int8 import PackedInt8Linear, can_pack_int8
+
+# oneDNN builds and keeps a program for each number of rows that it meets, half a megabyte or more each: batches of any
+# size came to a gigabyte. So there are only some sizes: all up to the least ones, which one short text waits for, and
+# from there on so many for each doubling that about two of a hundred rows are in vain.
+LEAST_ROWS, LEAST_STEP, SIZES_A_DOUBLING = 16, 8, 16
 
 
 def can_pack() -> bool:
@@ -71,5 +77,27 @@ class PackedLinear(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(N, in) -> (N, out)."""
+        rows = len(x)
+        more = rows_computed(rows) - rows
+        x = with_more_rows(x, more) if more else x
         result: Tensor = torch.ops.mkldnn._linear_pointwise(x, self.packed, self.bias, self.activation, [], self.form)
-        return torch.ops.aten.gelu_(result, approximate=self.form) if self.after else result
+        result = torch.ops.aten.gelu_(result, approximate=self.form) if self.after else result
+        return result[:rows]
+
+
+def rows_computed(rows: int) -> int:
+    """The number of rows that a product of so many is computed with."""
+    if rows <= LEAST_ROWS:
+        return rows
+    doubling = 1 << (rows - 1).bit_length()
+    step = max(LEAST_STEP, doubling // 2 // SIZES_A_DOUBLING)
+    return rows + -rows % step
+
+
+def with_more_rows(x: Tensor, more: int) -> Tensor:
+    """x (N, D) with some rows after it, whatever is in them: those that lie behind it in memory, or zeros."""
+    rows, width = x.shape
+    room = x.untyped_storage().nbytes() // x.element_size() - x.storage_offset()
+    if x.is_contiguous() and room >= (rows + more) * width:  # a result of such a product, without the rows it had more
+        return x.as_strided((rows + more, width), (width, 1))
+    return F.pad(x, (0, 0, 0, more))

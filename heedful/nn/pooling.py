@@ -32,6 +32,25 @@ def pool(x: Tensor, lengths: Sequence[int], how: str) -> Tensor:
     return torch.segment_reduce(x, how, lengths=size, axis=0)
 
 
+def compare(x: Tensor, lengths: Sequence[int], segments: Tensor) -> Tensor:
+    """Pool the two texts of each pair by themselves and lay them against each other, (N, D) -> (B, 4D)."""
+    size = torch.tensor(lengths, device=x.device)
+    means = []
+    for side in (0, 1):
+        own = (segments == side).to(x.dtype)[:, None]
+        total, count = (torch.segment_reduce(part, "sum", lengths=size, axis=0) for part in (x * own, own))
+        means.append(total / count.clamp(min=1))
+    return compared(*means)
+
+
+def compared(u: Tensor, v: Tensor) -> Tensor:
+    """u, v, |u - v| and u * v side by side, (B, D) each -> (B, 4D): Conneau et al., 2017, section 3.1.
+
+    What two texts have in common is then a linear function; from u and v alone a small model must first learn it.
+    """
+    return torch.cat([u, v, (u - v).abs(), u * v], dim=-1)
+
+
 def combine(layers: Sequence[Tensor], how: str) -> Tensor:
     """Join the states of several layers: side by side, added, or averaged; what is to be mixed stays side by side."""
     if len(layers) == 1:

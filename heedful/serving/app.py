@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import platform
 from collections.abc import Awaitable, Callable, Sequence
@@ -17,7 +18,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from heedful.serving.openapi import docs_page, openapi
-from heedful.serving.reading import caller_of, check_key, parsed, read_body
+from heedful.serving.reading import caller_of, check_key, drop_body, parsed, read_body
 from heedful.serving.refusals import Refusal
 from heedful.serving.service import Answer, ClientGone, Service
 from heedful.serving.streaming import stream
@@ -72,7 +73,7 @@ class App:
         verb = served.verb(request.path_params["verb"])
         asked: Asked = parsed(verb.asked, await read_body(request, self.service.settings.max_body))
         if isinstance(verb, Generate) and isinstance(asked, GenerateAsked) and asked.stream:
-            return stream(self.service, verb, asked, caller_of(request))
+            return stream(self.service, served, verb, asked, caller_of(request))
         answer = await self.service.answer(served, verb, asked, caller_of(request), fragment)
         return as_json({"model": served.name, "verb": request.path_params["verb"], **told(answer, asked)})
 
@@ -85,9 +86,15 @@ class App:
                     check_key(request, self.key)
                 response = await handler(request)
             except Refusal as refusal:
+                await drop_body(request)
                 response = as_json({"error": refusal.told}, refusal.status, refusal.headers)
             except ClientGone:
                 response = Response(status_code=CLIENT_CLOSED)
+            except asyncio.CancelledError:  # the time of the drain is over
+                if not self.service.draining:
+                    raise
+                told = Refusal(503, "draining", "the server has stopped before the answer was ready").told
+                response = as_json({"error": told}, 503)
             except Exception as error:
                 logger.error("a request could not be answered", exc_info=error)
                 told = Refusal(500, "internal", "something went wrong here; the server's log has more").told

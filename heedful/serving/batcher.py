@@ -27,6 +27,8 @@ logger = logging.getLogger("heedful.serving")
 NEWEST = 0.1
 # The share of its last batch's seconds that a thread waits at most for those whom it has answered to ask again.
 GATHERING = 0.1
+# The full batches of each thread that a request may have to wait for, however long they take; with fewer, none merge.
+PATIENT_BATCHES = 3
 # The seconds without two requests at a time after which one may have all cores.
 CALM = 0.1
 # How much nicer than the others a thread is that computes, as nice(1) counts; without it a refusal took 130 ms.
@@ -123,8 +125,7 @@ class Batcher:
                 raise Closed
             if self.queue.waiting and self.queue.waiting + size > self.bounds.queue_tokens:
                 raise Full(self._seconds(self.queue.waiting))
-            wait = self._seconds(self.queue.ahead_of(job.client, size))
-            if wait > self.bounds.wait:
+            if (wait := self._delay(self.queue.ahead_of(job.client, size))) > self._patience:
                 raise Full(wait)
             job.queued = self.clock()
             if self.computing or self.queue.waiting:
@@ -162,6 +163,16 @@ class Batcher:
 
     def _seconds(self, tokens: int) -> float:
         return tokens / self.speed if self.speed else 0.0
+
+    def _delay(self, ahead: int) -> float:
+        """The seconds until what is ahead is computed, after what all threads have in hand; 0 if nothing is ahead."""
+        busy = sum(self.computing.values()) if len(self.computing) == self.threads else 0
+        return self._seconds(ahead + busy) if ahead else 0.0
+
+    @property
+    def _patience(self) -> float:
+        """How long a job may have to wait; where a model is slow, a few batches even if that is longer."""
+        return max(self.bounds.wait, self._seconds(PATIENT_BATCHES * self.bounds.batch_tokens * self.threads))
 
     def _start(self) -> None:
         thread = threading.Thread(target=self._live, name=f"compute-{self.deaths}-{len(self.running)}", daemon=True)

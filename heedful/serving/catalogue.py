@@ -26,6 +26,7 @@ from heedful.serving.verbs.look import Attention, Tokenize
 from heedful.serving.verbs.predict import Predict
 from heedful.serving.verbs.translate import Translate, TranslationScore
 from heedful.serving.verbs.verb import Verb
+from heedful.tasks.multilabel import MultiLabel
 
 _NAME = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_.-]{0,99}")
 
@@ -134,12 +135,14 @@ def _served_encoder(name: str, model: Embedder, lines: str | None) -> Served:
         verbs.append(Search(open_lines(model, lines)))
     by_name = {verb.name: verb for verb in verbs}
     facts: dict[str, Any] = {"kind": "encoder", "model_type": model.folder.model_type, "width": model.encoder.width}
+    facts |= {} if lm is None else {"mask": lm.tokenizer.special_tokens["mask"]}
     facts |= {"layers": model.encoder.layer_count, "max_length": model.limit(None)}
     # A folder with a task.json must be whole; of any other nobody has said that it was fine-tuned.
     fine_tuned = (model.folder.weights / TASK).is_file()
     predictor = model.predictor if fine_tuned else _if_there(lambda: model.predictor)
     if predictor is not None:
-        by_name[predictor.task.name] = by_name["predict"] = Predict(predictor)
+        verb = "classify" if predictor.task.name == MultiLabel.name else predictor.task.name
+        by_name[verb] = by_name["predict"] = Predict(predictor)
         facts |= {"task": predictor.task.name, "pairs": predictor.trained_on.pairs}
         facts |= {"labels": list(labels)} if (labels := getattr(predictor.task, "labels", None)) else {}
     return Served(name, model, by_name, facts)

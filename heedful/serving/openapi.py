@@ -15,7 +15,7 @@ REFUSALS = {
     400: "The body is not JSON, or the request not HTTP.",
     401: "The key is missing or wrong.",
     404: "There is no such model, or it has no such verb.",
-    408: "The request did not come in time.",
+    408: "The request did not come in time, or its own `timeout_ms` was over before the answer was ready.",
     413: "The body, a text, or the whole is too large.",
     415: "The body is compressed, or not declared as JSON.",
     422: "A field is wrong; `field` and `message` say which and why.",
@@ -56,6 +56,14 @@ ANSWER = {
         "failed": {"type": "integer", "description": "How many inputs failed alone."},
         "timing": {"type": "object", "additionalProperties": {"type": "number"}},
     },
+}
+
+# What others have described; here it is only named.
+OTHERS = {
+    "/metrics": "The numbers for Prometheus.",
+    "/v1/embeddings, /v1/models": "As OpenAI's clients ask.",
+    "/embed, /embed_all, /predict, /rerank, /similarity, /tokenize, /": "As clients of text-embeddings-inference ask.",
+    "/encode": "As clients of bert-as-service ask over HTTP.",
 }
 
 
@@ -121,7 +129,9 @@ def docs_page(catalogue: Catalogue) -> str:
             if "requestBody" in operation:
                 name = operation["requestBody"]["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]
                 parts.append(_fields(described["components"]["schemas"][name]))
-    return "".join([*parts, "</main></html>"])
+    parts.append("<h2>Formats of others, and of machines</h2><table>")
+    parts += [f"<tr><th scope=row><code>{path}</code></th><td>{about}</td></tr>" for path, about in OTHERS.items()]
+    return "".join([*parts, "</table></main></html>"])
 
 
 def _fields(schema: dict[str, Any]) -> str:

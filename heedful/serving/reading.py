@@ -12,6 +12,7 @@ from heedful.serving.refusals import Refusal
 from heedful.serving.service import Caller, ClientGone
 
 M = TypeVar("M", bound=BaseModel)
+DROPPED = 64 * 2**20  # bytes of a refused body that are taken at most; its deadline is that of every body
 SHOWN = 60  # characters of a name that a client has made up
 
 
@@ -48,10 +49,22 @@ async def read_body(request: Request, most: int) -> bytes:
             raise ClientGone
         part: bytes = message.get("body", b"")
         size += len(part)
+        more = request.state.more_body = message.get("more_body", False)
         _check_size(size, most)
         parts.append(part)
-        more = message.get("more_body", False)
     return b"".join(parts)
+
+
+async def drop_body(request: Request) -> None:
+    """Take what a refused request still sends, within bounds: it would else be cut off before it reads why.
+
+    Who asks first whether to send it at all (`Expect: 100-continue`) is told without it.
+    """
+    size, more = 0, getattr(request.state, "more_body", "expect" not in request.headers)
+    while more and size < DROPPED:
+        message = await request.receive()
+        size += len(message.get("body", b""))
+        more = message.get("more_body", False)
 
 
 def caller_of(request: Request) -> Caller:

@@ -27,7 +27,7 @@ from heedful.serving.page import page_routes
 from heedful.serving.protocol import Deadlines, with_deadlines
 from heedful.serving.refusals import Refusal
 from heedful.serving.service import Service
-from heedful.serving.settings import API_KEY_VARIABLE, ServeSettings
+from heedful.serving.settings import API_KEY_VARIABLE, ServeSettings, effective
 from heedful.serving.speed import warm_up
 from heedful.serving.wires.bert_service import BertService, ZmqFront
 from heedful.serving.wires.routes import foreign_routes
@@ -159,7 +159,8 @@ class Running:
                 if self.server.should_exit:
                     return
                 await asyncio.sleep(0.01)
-            self.tell(f"listening on {self.server.address}, loading {len(self.names)} models")
+            count = len(self.names)
+            self.tell(f"listening on {self.server.address}, loading {count} model{'s' if count > 1 else ''}")
             with ThreadPoolExecutor(1) as loader:  # it ends, and OpenMP's helpers that it has had end with it
                 await asyncio.get_running_loop().run_in_executor(loader, self._open)
             self.loaded()
@@ -202,11 +203,8 @@ class Running:
             self.tell(f"    {speeds[one.name]}")
             if (int8 := getattr(one.model, "int8", None)) is not None:
                 self.tell(f"    {int8}")
-        self.tell(
-            f"  {service.batcher.threads} compute threads, batches of {settings.batch_tokens:,} tokens, "
-            f"requests of at most {settings.max_inputs:,} inputs and {settings.max_tokens:,} tokens within "
-            f"{settings.timeout:g} s; key {'required' if self.key else 'none'}; {_memory():,.0f} MiB of memory"
-        )
+        self.tell(f"  {effective(settings, service.batcher.threads)}")
+        self.tell(f"  key {'required' if self.key else 'none'}; {_memory():,.0f} MiB of memory")
         if self.key is None and settings.host not in ("127.0.0.1", "::1", "localhost"):
             self.tell("  warning: anybody who can reach this address can use it; set a key")
 

@@ -82,8 +82,7 @@ class Service:
 
         For a request that is answered as a `whole` or not at all, the first input that is bad refuses it.
         """
-        if self.draining:
-            raise Refusal(503, "draining", "the server is about to stop", retry_after=1)
+        self.check_open()
         clocks = Clocks()
         inputs: Sequence[Any] = asked.inputs  # type: ignore[attr-defined]
         self._check_count(inputs)
@@ -101,6 +100,39 @@ class Service:
         self.metrics.inputs.labels(served.name, verb.name).inc(len(fit))
         truncated = [fit[number] for number in work.truncated]
         return Answer(results, truncated, len(errors), clocks, sum(work.sizes))
+
+    def check_open(self) -> None:
+        """Refuse whoever comes while the server is about to stop."""
+        if self.draining:
+            raise Refusal(503, "draining", "the server is about to stop", retry_after=1)
+
+    def seconds_for(self, asked: Asked) -> float:
+        """How long an answer may take: the server's limit, or the request's own where that is shorter."""
+        return min(self.settings.timeout, (asked.timeout_ms or math.inf) / 1000)
+
+    def too_late(self, asked: Asked) -> Refusal:
+        """The refusal of what took longer than it may: than the request itself has said, or than the server allows."""
+        seconds = self.seconds_for(asked)
+        what = f"the answer was not ready within {seconds:g} seconds"
+        own = seconds < self.settings.timeout
+        return Refusal(408 if own else 504, "too_late", what, remedy="allow more time, or send less")
+
+    def submit(self, job: Job) -> Job:
+        """Queue a job, or tell when to come again."""
+        try:
+            return self.batcher.submit(job)
+        except Full as full:
+            retry = max(1, math.ceil(full.seconds))
+            what = f"there is too much to do: about {full.seconds:.1f} seconds of work wait already"
+            raise Refusal(429, "busy", what, remedy="come again later", retry_after=retry) from None
+        except Closed:
+            raise Refusal(503, "draining", "the server is about to stop", retry_after=1) from None
+
+    def observe(self, clocks: Clocks, job: Job) -> None:
+        """Take the clocks of a job that is done, and count them."""
+        clocks.queue, clocks.compute = max(0.0, job.started - job.queued), job.computed
+        self.metrics.stages["queue"].observe(clocks.queue)
+        self.metrics.stages["compute"].observe(clocks.compute)
 
     def _timed(self, shaped: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
         def timed(results: list[Any]) -> Any:
@@ -122,7 +154,7 @@ class Service:
         errors: dict[int, Refusal] = {}
         for number, given in enumerate(inputs):
             try:
-                self._check_texts(given, number)
+                self.check_texts(given, number)
                 read.append(verb.read(asked, given))
                 fit.append(number)
             except HeedfulError as error:
@@ -135,10 +167,11 @@ class Service:
             work = verb.work(asked, read)
         except HeedfulError as error:
             raise of_error(error) from error
-        self._check_tokens(work)
+        self.check_tokens(work)
         return work, fit, errors
 
-    def _check_texts(self, given: Any, number: int) -> None:
+    def check_texts(self, given: Any, number: int) -> None:
+        """Refuse an input with a text that is too long or holds what no text does."""
         place, most = f"inputs.{number}", self.settings.max_characters
         for text in texts_of(given):
             if len(text) > most:
@@ -148,7 +181,8 @@ class Service:
                 remedy = "take it out: it is mostly a sign of a damaged text"
                 raise Refusal(422, "nul", "the text holds a NUL character", field=place, remedy=remedy)
 
-    def _check_tokens(self, work: Work) -> None:
+    def check_tokens(self, work: Work) -> None:
+        """Refuse work that comes to too many tokens."""
         tokens, most = sum(work.sizes), self.settings.max_tokens
         if tokens > most:
             what = f"the request comes to {tokens:,} tokens, more than the limit of {most:,}"
@@ -158,27 +192,16 @@ class Service:
         self, work: Work, finish: Callable[[list[Any]], Any], asked: Asked, caller: Caller, clocks: Clocks
     ) -> Any:
         assert work.program is not None
-        seconds = min(self.settings.timeout, (asked.timeout_ms or math.inf) / 1000)
+        seconds = self.seconds_for(asked)
         deadline = clocks.start + seconds
-        job = Job(caller.name, work.program, work.units, work.sizes, deadline, finish)
-        try:
-            self.batcher.submit(job)
-        except Full as full:
-            retry = max(1, math.ceil(full.seconds))
-            what = f"there is too much to do: about {full.seconds:.1f} seconds of work wait already"
-            raise Refusal(429, "busy", what, remedy="come again later", retry_after=retry) from None
-        except Closed:
-            raise Refusal(503, "draining", "the server is about to stop", retry_after=1) from None
+        job = self.submit(Job(caller.name, work.program, work.units, work.sizes, deadline, finish))
         try:
             results = await self._settled(job, caller, deadline)
         except HeedfulError as error:
             raise of_error(error) from error
         except (Late, TimeoutError, asyncio.TimeoutError):
-            what = f"the answer was not ready within {seconds:g} seconds"
-            raise Refusal(504, "too_late", what, remedy="allow more time, or send less") from None
-        clocks.queue, clocks.compute = max(0.0, job.started - job.queued), job.computed
-        self.metrics.stages["queue"].observe(clocks.queue)
-        self.metrics.stages["compute"].observe(clocks.compute)
+            raise self.too_late(asked) from None
+        self.observe(clocks, job)
         return results
 
     async def _settled(self, job: Job, caller: Caller, deadline: float) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Literal
 
 from heedful.errors import HeedfulError
@@ -36,7 +36,7 @@ class ServeSettings:
     force: bool = told(False, "Take a tokenizer with far too few pieces; compute in int8 where it hardly pays.")
     threads: int | None = told(None, "Threads that compute, each on a core.", unset="one a core, at most 8", least=1)
     batch_tokens: int = told(512, "Tokens that are computed together.", least=1)
-    max_wait: float = told(0.5, "Seconds that others may keep a request waiting; beyond, it is refused.", above=0)
+    max_wait: float = told(0.25, "Seconds that others may keep a request waiting; beyond, it is refused.", above=0)
     max_queue: int = told(1_000_000, "Tokens that may wait.", least=1)
     timeout: float = told(60.0, "Seconds within which every request is answered.", above=0)
     max_body: int = told(8 * 2**20, "Bytes of a request's body.", least=1)
@@ -76,6 +76,18 @@ class ServeSettings:
     def named_lines(self) -> dict[str, str]:
         """The files of lines to search, by model."""
         return _pairs("search", self.search, "tiny=lines.txt")
+
+
+def effective(settings: ServeSettings, threads: int) -> str:
+    """All that is in force, by the names of the options; where to listen, the models and the key are told elsewhere."""
+    elsewhere = {"name", "search", "host", "port", "api_key_file", "bert_as_service"}
+    known = {**asdict(settings), "threads": threads}
+    told = {name: value for name, value in known.items() if name not in elsewhere and value not in (None, False)}
+    return ", ".join(f"{name} {_plain(value)}" for name, value in told.items())
+
+
+def _plain(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else f"{value:,}" if type(value) is int else str(value)
 
 
 def _pairs(field: str, given: tuple[str, ...], example: str) -> dict[str, str]:

@@ -23,7 +23,7 @@ from heedful.data.labelled.choice_rows import read_choices
 from heedful.data.labelled.dataset import Choice, Columns, Dataset
 from heedful.errors import HeedfulError
 from heedful.models.encoder import Encoder
-from heedful.models.heads import Pooling, SequenceClassifier
+from heedful.models.heads import SequenceClassifier, Summary
 from heedful.tasks.label_metrics import accuracy
 from heedful.tasks.task import Item, Prediction, Task, Window
 from heedful.tasks.text_items import summed_up
@@ -44,7 +44,7 @@ class Choose(Task[Choice]):
     scores: ClassVar[tuple[str, ...]] = ("accuracy",)
 
     features: tuple[int, ...] = ()  # layers of a frozen encoder to look at, instead of training it
-    pooling: Pooling = "cls"  # what sums a text up: a row of the encoder's own, or all tokens
+    pooling: Summary = "cls"  # what sums a text up: a row of the encoder's own, all tokens, or both sides compared
 
     @property
     def architecture(self) -> str | None:  # type: ignore[override]

@@ -16,7 +16,7 @@ from heedful.errors import HeedfulError
 from heedful.models.encoder import Encoder
 from heedful.tasks.label_metrics import accuracy, f1, macro_f1, matthews, per_label
 from heedful.tasks.task import Detail, Item, Prediction
-from heedful.tasks.text_items import TextTask, mean_outputs, text_items
+from heedful.tasks.text_items import TextTask, mean_outputs
 from heedful.tasks.unseen import all_labels, confusion_table, refuse_strangers, unseen_labels
 from heedful.text.tokenizer import Tokenizer
 
@@ -69,9 +69,7 @@ class Classify(TextTask):
     def encode(self, examples: Sequence[TextRow], tokenizer: Tokenizer) -> list[Item]:
         """One item a row, or with a stride one for each window."""
         numbers = {label: (float(number),) for number, label in enumerate(self.labels)}
-        return text_items(
-            examples, tokenizer, self.max_length, self.stride, lambda row: numbers.get(str(row.label), ())
-        )
+        return self.items(examples, tokenizer, lambda row: numbers.get(str(row.label), ()))
 
     def model(self, encoder: Encoder) -> nn.Module:
         """A logit for each label from what sums the text up."""

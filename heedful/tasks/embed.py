@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from heedful.checkpoints.sentence_transformers import SentenceSettings
-from heedful.data.labelled.dataset import Columns, Dataset, SentencePair
+from heedful.data.labelled.dataset import PLACES, Columns, Dataset, Remark, SentencePair
 from heedful.data.labelled.sentence_pairs import read_sentence_pairs
 from heedful.errors import HeedfulError
 from heedful.models.encoder import Encoder
@@ -34,6 +34,8 @@ from heedful.text.tokenizer import Tokenizer, was_truncated
 
 # The top of a scale of scores is the first of these that is not exceeded.
 TOPS = (1.0, 5.0, 10.0, 100.0)
+OTHER_TEXTS = "give different texts; from lines alone (a single column) a model learns by dropout"
+FEW_SCORES = 0.01  # of the rows: scores that only so few exceed may be mistakes
 
 
 class Compared(dict[str, Any]):
@@ -105,6 +107,15 @@ class Embed(Task[SentencePair]):
 
     def check(self, examples: Sequence[SentencePair]) -> None:
         """Whatever is read can be scored."""
+
+    def doubtful(self, examples: Sequence[SentencePair]) -> tuple[Remark, ...]:
+        """A few scores that make the scale of all the others a larger one."""
+        lower = max((top for top in TOPS if top < self.high), default=self.high)
+        above = [one.where for one in examples if one.score is not None and one.score > lower]
+        if self.learns != "scored" or lower == self.high or len(above) > max(1, len(examples) * FEW_SCORES):
+            return ()
+        what = f"scores above {lower:g}: because of them {self.high:g}, not {lower:g}, counts as the same meaning"
+        return (Remark(what, len(above), tuple(above[:PLACES])),)
 
     def encode(self, examples: Sequence[SentencePair], tokenizer: Tokenizer) -> list[Item]:
         """One item a row, with a window for each of its texts; of a line to learn from, twice the same."""
@@ -218,9 +229,8 @@ def _plain(text: str) -> str:
     return " ".join(text.split())
 
 
-def _refuse_if(wrong: bool, what: str, examples: Sequence[SentencePair]) -> None:
+def _refuse_if(wrong: bool, what: str, examples: Sequence[SentencePair], remedy: str = OTHER_TEXTS) -> None:
     if wrong:
-        remedy = "give different texts; from lines alone (a single column) a model learns by dropout"
         raise HeedfulError(what, where=examples[0].where or None, remedy=remedy)
 
 
@@ -235,7 +245,8 @@ def _scale(examples: Sequence[SentencePair]) -> tuple[float, float]:
     """The scores of the cosines 0 and 1."""
     scores = [0.0 if one.score is None else one.score for one in examples]
     least, most = min(scores), max(scores)
-    _refuse_if(least == most, f"all pairs have the score {least:g}", examples)
+    remedy = "give pairs that are more and less alike, or name another column with `label`"
+    _refuse_if(least == most, f"all pairs have the score {least:g}", examples, remedy)
     if least >= -1 and most <= 1:
         return 0.0, 1.0
     top = next((top for top in TOPS if most <= top), None)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from heedful.models.encoder import Encoder
-from heedful.models.heads import Pooling, states
+from heedful.models.heads import Summary, states
 from heedful.schema import Selection
 from heedful.tasks.items import ItemMicroBatch, JointMicroBatch, Mapper, outputs_of
 from heedful.tasks.task import Item, Prediction, Task
@@ -71,7 +71,7 @@ def predictions_of(
 class _Features(nn.Module):
     """A frozen encoder alone, as a model whose outputs are its states."""
 
-    def __init__(self, encoder: Encoder, layers: tuple[int, ...], combine: str, pooling: Pooling) -> None:
+    def __init__(self, encoder: Encoder, layers: tuple[int, ...], combine: str, pooling: Summary) -> None:
         super().__init__()
         self.encoder, self.layers, self.combine, self.pooling = encoder, layers, combine, pooling
 
@@ -83,7 +83,7 @@ def frozen_features(
     encoder: Encoder,
     layers: tuple[int, ...],
     combine: str,
-    pooling: Pooling,
+    pooling: Summary,
     items: Sequence[Item],
     mapper: Mapper = map,
 ) -> list[list[Tensor]]:

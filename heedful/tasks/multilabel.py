@@ -20,7 +20,7 @@ from heedful.models.encoder import Encoder
 from heedful.tasks.classify import label_order
 from heedful.tasks.label_metrics import LabelScores
 from heedful.tasks.task import Detail, Item, Prediction
-from heedful.tasks.text_items import TextTask, mean_outputs, text_items
+from heedful.tasks.text_items import TextTask, mean_outputs
 from heedful.tasks.unseen import all_labels, refuse_strangers, unseen_labels
 from heedful.text.rows import DataSource
 from heedful.text.tokenizer import Tokenizer
@@ -75,7 +75,7 @@ class MultiLabel(TextTask):
 
     def encode(self, examples: Sequence[TextRow], tokenizer: Tokenizer) -> list[Item]:
         """One item a row, or with a stride one for each window."""
-        return text_items(examples, tokenizer, self.max_length, self.stride, self._target)
+        return self.items(examples, tokenizer, self._target)
 
     def _target(self, row: TextRow) -> tuple[float, ...]:
         if not isinstance(row, MultiLabelRow) or row.labels is None:

@@ -16,7 +16,7 @@ from heedful.errors import HeedfulError
 from heedful.models.encoder import Encoder
 from heedful.tasks.label_metrics import pearson, spearman
 from heedful.tasks.task import Item, Prediction
-from heedful.tasks.text_items import TextTask, mean_outputs, text_items
+from heedful.tasks.text_items import TextTask, mean_outputs
 from heedful.text.rows import DataSource
 from heedful.text.tokenizer import Tokenizer
 
@@ -52,13 +52,7 @@ class Regress(TextTask):
 
     def encode(self, examples: Sequence[TextRow], tokenizer: Tokenizer) -> list[Item]:
         """One item a row, or with a stride one for each window."""
-        return text_items(
-            examples,
-            tokenizer,
-            self.max_length,
-            self.stride,
-            lambda row: () if row.label is None else (_number(row),),
-        )
+        return self.items(examples, tokenizer, lambda row: () if row.label is None else (_number(row),))
 
     def model(self, encoder: Encoder) -> nn.Module:
         """One number from what sums the text up."""

@@ -120,6 +120,10 @@ class Task(ABC, Generic[E]):
         """What labelled examples ask for that training never showed: the model's errors, for its user to know."""
         return ()
 
+    def doubtful(self, examples: Sequence[E]) -> tuple[Remark, ...]:
+        """What of its training examples the task has taken in a way that may not be meant."""
+        return ()
+
     @abstractmethod
     def encode(self, examples: Sequence[E], tokenizer: Tokenizer) -> list[Item]:
         """The items of the examples, in their order; a text that is too long gives several."""

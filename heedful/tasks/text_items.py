@@ -13,7 +13,7 @@ from heedful.data.labelled.dataset import Columns, Dataset, TextRow
 from heedful.data.labelled.text_rows import read_text_rows
 from heedful.errors import HeedfulError
 from heedful.models.encoder import Encoder
-from heedful.models.heads import Pooling, SequenceClassifier
+from heedful.models.heads import SequenceClassifier, Summary
 from heedful.tasks.task import Item, Task, Window
 from heedful.tasks.windows import spread
 from heedful.text.frame import Frame
@@ -28,7 +28,7 @@ class TextTask(Task[TextRow]):
     layouts: ClassVar[tuple[tuple[str, ...], ...]] = (("text",), ("text", "label"), ("text", "pair", "label"))
 
     features: tuple[int, ...] = ()  # layers of a frozen encoder to look at, instead of training it
-    pooling: Pooling = "cls"  # what sums a text up: a row of the encoder's own, or all tokens
+    pooling: Summary = "cls"  # what sums a text up: a row of the encoder's own, all tokens, or both sides compared
 
     @property
     def architecture(self) -> str | None:  # type: ignore[override]
@@ -38,6 +38,17 @@ class TextTask(Task[TextRow]):
     def classifier(self, encoder: Encoder, outputs: int) -> SequenceClassifier:
         """So many numbers from what sums a text up."""
         return SequenceClassifier(encoder, outputs, self.features, self.pooling)
+
+    def items(
+        self, rows: Sequence[TextRow], tokenizer: Tokenizer, target: Callable[[TextRow], tuple[float, ...]]
+    ) -> list[Item]:
+        """One item a row, or with a stride one for each window."""
+        if self.pooling == "compare" and not _are_pairs(rows):
+            where = rows[0].where or None if rows else None
+            raise HeedfulError(
+                "there is no second text to compare with", where=where, remedy="choose cls or mean as `pooling`"
+            )
+        return text_items(rows, tokenizer, self.max_length, self.stride, target)
 
     @classmethod
     def read(cls, path: DataSource, columns: Columns, labelled: bool = True) -> Dataset[TextRow]:

@@ -91,6 +91,17 @@ class Tokenizer:
         except TypeError:
             raise _bad_input(texts) from None
 
+    def unknown_words(self, texts: Sequence[str]) -> list[str]:
+        """What of texts the vocabulary cannot spell, each once and in order."""
+        unknown = self.id_of(self.special_tokens.get("unk", ""))
+        found = [
+            text[slice(*place)]
+            for text, encoding in zip(texts, self.pieces(texts), strict=True)
+            for number, place in zip(encoding.ids, encoding.offsets, strict=True)
+            if number == unknown
+        ]
+        return list(dict.fromkeys(found))
+
     def encode_words(self, sentences: Sequence[Sequence[str]]) -> list[Encoding]:
         """The pieces of sentences that come as words, no special tokens; `word_ids` count the words given.
 

@@ -37,7 +37,7 @@ _REMEDY = "give a folder or file written by `heedful tokenizer train`, Hugging F
 
 def read(path: Path, lowercase: bool | None) -> tuple[tokenizers.Tokenizer, dict[str, str], int | None]:
     """The library's tokenizer, the special tokens by role and the longest input, from a folder or one of its files."""
-    file = _tokenizer_file(path)
+    file = tokenizer_file(path)
     settings = _settings(file.parent)
     if lowercase is not None:
         settings["do_lower_case"] = lowercase
@@ -63,7 +63,8 @@ def is_here(folder: Path) -> bool:
     return any((folder / name).is_file() for name in FILES if name != "vocab.json" or (folder / "merges.txt").is_file())
 
 
-def _tokenizer_file(path: Path) -> Path:
+def tokenizer_file(path: Path) -> Path:
+    """The file of a tokenizer that a folder is read from, or the file itself."""
     if path.is_file():
         return path
     for name in FILES:

@@ -138,19 +138,6 @@ def test_a_folder_that_is_not_given_is_asked_for(
     assert expand((placeholder, "--lr", "1e-4"), tmp_path)[0].startswith(str(tmp_path))
 
 
-def test_a_missing_model_is_told_before_the_first_run(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    for variable in ("HEEDFUL_DATA", "HEEDFUL_EN"):
-        monkeypatch.setenv(variable, str(tmp_path))
-    monkeypatch.delenv("HEEDFUL_ZH", raising=False)
-    monkeypatch.setattr(bench.module, "expand", bench.experiments.expand)
-    with pytest.raises(SystemExit, match="HEEDFUL_ZH is not set"):
-        bench.run("transfer")
-    assert not bench.asked
-    assert len(bench.run("transfer", only="SST-2")["runs"]) == 6  # English alone needs no Chinese model
-
-
 def squad(name: str) -> dict[str, Any]:
     """Two articles of ten paragraphs, each with its question."""
     return {"data": [{"title": title, "paragraphs": [paragraph(title, n) for n in range(10)]} for title in (name, "B")]}

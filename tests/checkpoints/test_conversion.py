@@ -56,7 +56,7 @@ def test_heads_that_are_not_used_here_come_along(tmp_path: Path) -> None:
         vocab_size=40, embedding_size=8, hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=8
     )
     transformers.ElectraForPreTraining(config).save_pretrained(tmp_path / "in")
-    convert(tmp_path / "in", tmp_path / "out")
+    assert convert(tmp_path / "in", tmp_path / "out").architecture == "ElectraForPreTraining"
     _, info = transformers.ElectraForPreTraining.from_pretrained(tmp_path / "out", output_loading_info=True)
     assert {key: set(info[key]) for key in CLEAN} == CLEAN
     found = verify(tmp_path / "in", tmp_path / "out")  # no tokenizer: on made-up pieces
@@ -118,6 +118,30 @@ def test_a_factorised_checkpoint_becomes_an_albert_of_its_own_layers(bundles: Mo
     first = torch.nn.functional.layer_norm(total, (narrow,), gamma, beta, 1e-12)
     mapping = "bert/encoder/embedding_hidden_mapping_in"
     torch.testing.assert_close(ours[0], first @ tensors[f"{mapping}/kernel"] + tensors[f"{mapping}/bias"])
+
+
+def test_a_classifier_of_googles_has_as_many_labels_as_rows(bundles: ModuleType, tmp_path: Path) -> None:
+    sizes = {"vocab_size": 30, "hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 8}
+    model = transformers.BertForSequenceClassification(
+        transformers.BertConfig(**sizes, num_hidden_layers=1, num_labels=3)
+    )
+    source, tensors = tmp_path / "tensorflow", dict[str, torch.Tensor]()
+    source.mkdir()
+    for name, tensor in model.state_dict().items():
+        module, _, leaf = name.replace("layer.", "layer_").replace(".", "/").rpartition("/")
+        if "_embeddings" in module:
+            tensors[module] = tensor
+        elif module == "classifier":
+            tensors[f"output_{'weights' if leaf == 'weight' else leaf}"] = tensor
+        elif "LayerNorm" in module:
+            tensors[f"{module}/{'gamma' if leaf == 'weight' else 'beta'}"] = tensor
+        else:
+            tensors[f"{module}/{'kernel' if leaf == 'weight' else leaf}"] = tensor.T if leaf == "weight" else tensor
+    bundles.write_bundle(source / "model.ckpt-9", tensors)
+    (source / "bert_config.json").write_text(json.dumps({**sizes, "num_hidden_layers": 1}))
+    assert convert(source, tmp_path / "out").architecture == "BertForSequenceClassification"
+    theirs = transformers.BertForSequenceClassification.from_pretrained(tmp_path / "out").eval()
+    assert torch.equal(theirs.classifier.weight, model.classifier.weight) and theirs.config.num_labels == 3
 
 
 def test_a_damaged_source_leaves_nothing_behind(foreign: Foreign, tmp_path: Path) -> None:

@@ -279,6 +279,8 @@ def test_sentence_transformers_reads_what_is_written_here(foreign: Foreign, tmp_
         mode = model[1].pooling_mode
         assert (mode if isinstance(mode, tuple) else (mode,)) == POOLINGS[pooling]
         assert type(model[2]).__name__ == "Normalize"
+        ours = heedful.load(target, "cpu").embed(["abc", "a hag gab"], normalize=True)
+        np.testing.assert_allclose(ours, model.encode(["abc", "a hag gab"]), atol=1e-5)
         model.save(str(tmp_path / f"{pooling}-back"))
         back = read_folder(tmp_path / f"{pooling}-back")
         assert (back.sentence, back.max_length) == (settings, 9)

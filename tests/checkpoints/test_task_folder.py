@@ -408,7 +408,7 @@ def test_a_folder_without_a_task_is_refused(tmp_path: Path, case: str) -> None:
 
 
 def test_bad_task_files_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(HeedfulError, match=r"cannot read config\.json"):
+    with pytest.raises(HeedfulError, match=r"no config\.json \(or bert_config\.json\)"):
         read_task(tmp_path)
     for content, message in [("{}", "does not name"), ('{"task": 3}', "does not name"), ("[", "not JSON")]:
         (tmp_path / "task.json").write_text(content)

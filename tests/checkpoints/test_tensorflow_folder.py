@@ -130,15 +130,47 @@ def test_another_config_is_refused(google: tuple[Path, Path]) -> None:
     _, folder = google
     file = folder / "bert_config.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | {"intermediate_size": 28}))
-    with pytest.raises(HeedfulError, match=r"intermediate.dense.* has the shape \[24, 16\].*\[28, 16\]") as caught:
+    asked = r"intermediate.dense.* has the shape \[24, 16\], but bert_config.json asks for \[28, 16\]"
+    with pytest.raises(HeedfulError, match=asked) as caught:
         loaded(folder)
     assert "bert_model.ckpt.data" in str(caught.value.where)
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"num_hidden_layers": 3}))
+    with pytest.raises(HeedfulError, match=r"bert_config.json asks for 3 layers, the weights hold 2"):
+        read_folder(folder)
+
+
+def test_a_vocabulary_of_another_size_is_refused_by_its_file(google: tuple[Path, Path]) -> None:
+    theirs, folder = google
+    pieces = (theirs / "vocab.txt").read_text(encoding="utf-8").splitlines()
+    others = [chr(ord("一") + number) for number in range(41 - len(pieces))]
+    (folder / "vocab.txt").write_text("\n".join([*pieces, *others]), encoding="utf-8")
+    with pytest.raises(HeedfulError, match="41 pieces, but the model has only 40 rows") as caught:
+        read_folder(folder)
+    assert caught.value.where == folder / "vocab.txt"
+
+
+def test_a_task_is_missed_in_googles_words(google: tuple[Path, Path]) -> None:
+    theirs, folder = google
+    (folder / "vocab.txt").write_bytes((theirs / "vocab.txt").read_bytes())
+    with pytest.raises(HeedfulError, match="not fine-tuned for a task") as caught:
+        heedful.load(folder, "cpu").predict(["a"])
+    assert caught.value.where == folder / "bert_config.json"
 
 
 def test_hugging_faces_config_goes_first(google: tuple[Path, Path]) -> None:
     _, folder = google
     (folder / "config.json").write_text('{"model_type": "other"}')
     assert config_values(folder) == {"model_type": "other"}
+
+
+def test_the_words_of_googles_albert(tmp_path: Path) -> None:
+    sizes = {"hidden_size": 16, "embedding_size": 8, "num_hidden_layers": 3, "hidden_act": "gelu"}
+    (tmp_path / "albert_config.json").write_text(json.dumps(sizes | {"num_hidden_groups": 1}))
+    said = config_values(tmp_path)
+    assert (said["model_type"], said["num_hidden_groups"], said["inner_group_num"]) == ("albert", 1, 1)
+    assert said["hidden_act"] == "gelu_new"  # its program has the tanh
+    (tmp_path / "albert_config.json").write_text(json.dumps(sizes))  # SimBERT-tiny
+    assert (config_values(tmp_path)["num_hidden_groups"], config_values(tmp_path)["hidden_act"]) == (3, "gelu")
 
 
 def test_no_config_at_all(tmp_path: Path) -> None:

@@ -67,6 +67,8 @@ def test_convert_tells_size_and_accuracy(tiny_folder: Path, lines: Path, tmp_pat
     assert "cosine with float32 on 3 texts" in done.stderr
     told = run("embed", tmp_path / "small", lines, "-o", tmp_path / "a.npy", "-v", *INT8).stderr
     assert told.count("int8 for 12 of 12 matrices") == 2  # what is stored, and what computes
+    same = run("verify", tiny_folder, tmp_path / "small", lines, "--tolerance", 1)
+    assert "the second is stored in int8 for 12 of 12 matrices" in same.output and "the first is" not in same.output
     run("convert", tmp_path / "small", "-o", tmp_path / "float")
     assert read_folder(tmp_path / "float").int8 is None
     refused = CliRunner().invoke(cli, ["convert", str(tiny_folder), "-o", str(tmp_path / "x"), "--texts", str(lines)])

@@ -116,3 +116,13 @@ def test_settings_without_effect_and_the_wrong_verb_are_refused(world: Path, tmp
         assert f"{option[0]} has no effect" in message
     assert "heedful generate" in refused("fill", world / model, "a [MASK]")
     assert not (tmp_path / "x").exists()
+
+
+def test_a_blank_line_among_prompts_begins_from_nothing(world: Path, tmp_path: Path) -> None:
+    (tmp_path / "prompts.txt").write_text("the cat\n\n")
+    done = in_process("generate", world / "gpt", "--file", tmp_path / "prompts.txt", "--max-tokens", 3, "--json")
+    first, second = map(json.loads, done.stdout.splitlines())
+    assert first["prompt"] == "the cat" and second["prompt"] == ""
+    assert "1 of 2 prompts are blank" in done.stderr and "prompts.txt" in done.stderr
+    alone = in_process("generate", world / "gpt", "--max-tokens", 3, "--json")
+    assert json.loads(alone.stdout)["text"] == second["text"]

@@ -61,7 +61,7 @@ def test_neighbours_are_by_cosine_and_never_the_token_itself(tiny: Embedder) -> 
             assert cosine == pytest.approx(cosines[token, other], abs=1e-5)
     # Before any context, the same word at the same place is the same.
     assert found.nearest[0][1][0] == (5, pytest.approx(1.0, abs=1e-5))
-    table = position_cosines(tiny)
+    table = position_cosines(tiny.encoder.embeddings)
     assert table is not None and table.shape == (128, 128)
     np.testing.assert_allclose(np.diag(table), 1.0, atol=1e-5)
 
@@ -75,10 +75,14 @@ def test_a_translation_model(tiny_translators: dict[str, Path], tmp_path: Path, 
     assert (picture["rows"], picture["columns"]) == (expected.target, expected.source)
     np.testing.assert_allclose(weights(picture)[-1].mean(0), expected.weights, atol=2 / 255)
     if kind == "attention":
-        assert not own
+        assert not own and data["positions"] is None
         with pytest.raises(HeedfulError, match="no Transformer"):
             model.attention(["the cat"], ["我爱"])
         return
+    places = np.frombuffer(base64.b64decode(data["positions"]["bytes"]), np.uint8).reshape(
+        -1, data["positions"]["size"]
+    )
+    assert (np.diff(places[0, :3].astype(int)) < 0).all()  # of sinusoids the nearest places are the most alike
     (maps,) = model.attention(["the cat"], ["我爱"])
     for shown, rows, columns, values in (
         (own[0], maps.source, maps.source, maps.encoder),
@@ -134,11 +138,12 @@ def test_an_xlnet_looks_both_ways(tmp_path: Path) -> None:
     assert np.triu(maps.weights, 1).any() and maps.tokens[-1] == "<unused0>"  # what sums it up stands at the end
 
 
-def test_wrong_calls(tiny_folder: Path, tmp_path: Path) -> None:
+def test_wrong_calls(tiny_folder: Path, tiny_translators: dict[str, Path], tmp_path: Path) -> None:
     (tmp_path / "there.html").write_text("")
-    for arguments, said in (
-        (["a", "b", "c", "-o", tmp_path / "x.html"], "3 texts"),
-        (["a", "-o", tmp_path / "there.html"], "there.html"),
+    for folder, arguments, said in (
+        (tiny_folder, ["a", "b", "c", "-o", tmp_path / "x.html"], "3 texts"),
+        (tiny_translators["transformer"], ["a", "b", "c", "-o", tmp_path / "x.html"], "3 texts"),
+        (tiny_folder, ["a", "-o", tmp_path / "there.html"], "there.html"),
     ):
-        result = CliRunner().invoke(cli, ["look", str(tiny_folder), *map(str, arguments)])
+        result = CliRunner().invoke(cli, ["look", str(folder), *map(str, arguments)])
         assert result.exit_code != 0 and said in f"{result.exception} {result.output}"

@@ -44,6 +44,14 @@ def test_every_verb_has_help_with_an_example(verb: str) -> None:
     assert all("Example" in page and f"heedful {verb}" in page for page in pages)
 
 
+def test_pretraining_names_every_family() -> None:
+    from heedful.checkpoints.families import _OURS
+    from heedful.runs.pretraining.settings import FAMILIES
+
+    assert FAMILIES.replace(" or ", ", ").split(", ") == [family.model_type for family in _OURS if family.objectives]
+    assert all(name in CliRunner().invoke(cli, ["pretrain", "--help"]).output for name in ("gpt2", "word2vec", "elmo"))
+
+
 def test_the_overview_names_every_verb() -> None:
     shown = CliRunner().invoke(cli, ["--help"]).output
     assert all(f"\n  {verb} " in shown for verb in VERBS)

@@ -118,7 +118,7 @@ def pseudo_perplexity(theirs: BertForPreTraining, corpus: Path) -> float:
 
 
 def test_a_run_ends_with_a_model_that_hugging_face_loads(world: Path) -> None:
-    done = heedful("pretrain", "corpus", "-o", "run", *OPTIONS, folder=world)
+    done = heedful("pretrain", "corpus", "-o", "run", *OPTIONS, "--pairs", "nsp", folder=world)
     assert done.returncode == 0, done.stderr
     run = world / "run"
     theirs, info = BertForPreTraining.from_pretrained(run / "model", output_loading_info=True)

@@ -37,3 +37,9 @@ def test_json(tiny_folder: Path) -> None:
 def test_a_cut_text_is_told_plainly(tiny_folder: Path) -> None:
     done = run(tiny_folder, "cat " * 600, "dog")
     assert "warning: 1 of 2 texts were longer than 512 tokens" in done.stderr
+
+
+def test_words_that_the_model_does_not_know_are_told(tiny_folder: Path) -> None:
+    done = run(tiny_folder, "the Łódź cat", "the dog, Łódź", "Ж")
+    assert "warning: the model does not know Łódź, Ж: " in done.stderr
+    assert not run(tiny_folder, "the cat", "the dog").stderr

@@ -102,7 +102,12 @@ def test_nearest_words_and_analogies(world: Path) -> None:
     cosines[[0, 40, 60, 80]] = -9
     (found,) = json.loads(done("nearest", world / "run", word, "-", other, "+", third, "--json").stdout)
     assert [one for one, _ in found["nearest"]] == [words[i] for i in np.argsort(-cosines)[:10]]
+    at_words = done("nearest", world / "run", word, f"-{other}", f"+{third}", "--json")
+    assert json.loads(at_words.stdout) == [found]
     assert len(json.loads(done("nearest", world / "run", word, other, "--json").stdout)) == 2
+    assert (
+        "warning: the model does not know Zyzzyva, qux" in done("similarity", world / "run", word, "Zyzzyva qux").stderr
+    )
     assert "has no vector" in refused("nearest", world / "run", "zyzzyva")
     assert "a word is missing" in refused("nearest", world / "run", word, "-")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -114,6 +115,27 @@ def test_lines_and_scores_train_too(train: str, learns: str, data: Path, tiny_fo
     assert heedful.load(tmp_path / "run").folder.sentence.pooling == "cls"  # type: ignore[union-attr]
     seeds = json.loads((tmp_path / "run/seeds.json").read_text(encoding="utf-8"))
     assert seeds["decides"] == "spearman" and len(seeds["runs"]) == 2
+
+
+def test_lines_are_learned_from_by_dropout_even_where_a_model_has_none(
+    data: Path, tiny_folder: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(tiny_folder, tmp_path / "dry")
+    config = json.loads((tiny_folder / "config.json").read_text(encoding="utf-8"))
+    none = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    (tmp_path / "dry" / "config.json").write_text(json.dumps({**config, **none}), encoding="utf-8")
+    given = ("finetune", "embed", "--model", tmp_path / "dry", *RECIPE, "--epochs", 1, "--train")
+    done = invoke(*given, data / "lines.txt", "-o", tmp_path / "run")
+    assert done.exit_code == 0 and "dropout 0.1: the model has none" in done.stderr, done.output
+    assert "\ndropout = 0.1\n" in (tmp_path / "run" / "config.toml").read_text(encoding="utf-8")
+    command("finetune", "--resume", "-o", tmp_path / "run")
+    command(*given, data / "pairs.tsv", "-o", tmp_path / "pairs")
+    assert "\ndropout" not in (tmp_path / "pairs" / "config.toml").read_text(encoding="utf-8")
+    refused = invoke(*given, data / "lines.txt", "-o", tmp_path / "never", "--dropout", 0)
+    assert "the same vector twice" in str(refused.exception)
+    files = ("--model", tiny_folder, "--train", data / "pairs.tsv", "-o", tmp_path / "never")
+    alone = invoke("finetune", "embed", *files, "--batch-size", 1)
+    assert "in a batch of one" in str(alone.exception) and not (tmp_path / "never").exists()
 
 
 def test_a_sweep_chooses_by_what_the_dev_data_tells(data: Path, tiny_folder: Path, tmp_path: Path) -> None:

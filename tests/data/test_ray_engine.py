@@ -68,13 +68,13 @@ class InTurn:
 
 
 @pytest.mark.parametrize(("kind", "unit"), [("npy", "sentence"), ("safetensors", "word"), ("jsonl", "token")])
-def test_vectors_of_an_engines_workers_are_those_of_this_process(
+def test_vectors_of_an_engines_workers_at_an_address_are_those_of_this_process(
     tiny: Embedder, sentences: Callable[[int], list[str]], tmp_path: Path, kind: str, unit: str
 ) -> None:
     wanted = tiny.features([-1], "concat", None, unit, False)
     texts = sentences(150 if unit != "sentence" else 2100)
-    for name, engine in (("own", None), ("engine", InTurn())):
-        embed_file(tiny, texts, tmp_path / name, wanted, kind=kind, engine=engine)
+    for where, engine in ((tmp_path / "own", None), (f"file://{tmp_path}/engine", InTurn())):
+        embed_file(tiny, texts, where, wanted, kind=kind, engine=engine)
     assert (tmp_path / "own").read_bytes() == (tmp_path / "engine").read_bytes()
 
 

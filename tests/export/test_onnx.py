@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -16,24 +17,35 @@ from heedful.checkpoints.sentence_dense import read_dense
 from heedful.checkpoints.sentence_transformers import SentenceSettings
 from heedful.checkpoints.task_folder import save_for_task
 from heedful.checkpoints.tensors import write_tensors
+from heedful.checkpoints.vector_files import NamedVectors
 from heedful.cli.main import cli
+from heedful.config import to_mapping
 from heedful.errors import HeedfulError
 from heedful.export.onnx_file import write_onnx
 from heedful.export.padded import PaddedEncoder, PaddedHead, padded_pool
 from heedful.inference.embedder import Embedder
 from heedful.inference.load import load, predictor
 from heedful.inference.onnx_export import export_onnx
+from heedful.inference.static_vectors import save_as_model
 from heedful.inference.verification import verify
 from heedful.json_files import write_json
 from heedful.models.albert import AlbertConfig
-from heedful.models.bert import Bert, BertConfig, initialise
-from heedful.models.encoder import Encoder
+from heedful.models.bert import Bert, BertConfig
+from heedful.models.encoder import Encoder, EncoderConfig
 from heedful.models.heads import Tagger
+from heedful.models.lstm_lm import LstmConfig
 from heedful.models.modernbert import ModernBertConfig
+from heedful.models.mpnet import MPNetConfig
+from heedful.models.roberta import RobertaConfig
 from heedful.models.xlnet import XlnetConfig
 from heedful.nn.pooling import POOLINGS, pool
+from heedful.serving.catalogue import read_catalogue
+from heedful.serving.settings import ServeSettings
+from heedful.tasks.answer import Answer
+from heedful.tasks.choose import Choose
 from heedful.tasks.classify import Classify
 from heedful.tasks.tag import Tag
+from heedful.tasks.task import Task
 from heedful.text.bert_pipeline import SPECIAL_TOKENS, wordpiece_tokenizer
 from heedful.text.tokenizer import Tokenizer
 
@@ -50,9 +62,14 @@ def words() -> Tokenizer:
 
 def encoder() -> Bert:
     model = Bert(CONFIG)
-    initialise(model, CONFIG, 0)
+    stirred(model)
+    return model
+
+
+def stirred(model: Encoder) -> Encoder:
+    """The model with random weights, so large that attention differs from a mean."""
     torch.manual_seed(0)
-    for parameter in model.parameters():  # larger than a fresh start, so that attention differs from a mean
+    for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=0.3)
     return model.eval()
 
@@ -60,11 +77,7 @@ def encoder() -> Bert:
 def near_sighted() -> Encoder:
     """A ModernBERT with a layer whose window is shorter than a text, and longer than what the exporter is shown."""
     small = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24}
-    model = ModernBertConfig(14, **small, local_attention=8, global_attn_every_n_layers=2).build()
-    torch.manual_seed(0)
-    for parameter in model.parameters():
-        torch.nn.init.normal_(parameter, std=0.3)
-    return model.eval()
+    return stirred(ModernBertConfig(14, **small, local_attention=8, global_attn_every_n_layers=2).build())
 
 
 @pytest.fixture(scope="module")
@@ -143,11 +156,8 @@ def as_its_readme_says(exported: Path, texts: list[str], patch: pytest.MonkeyPat
 
 def test_a_file_beside_the_weights_is_used_where_it_is_asked_for(tmp_path: Path) -> None:
     small = {"hidden_size": 16, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 24}
-    model = AlbertConfig(14, embedding_size=8, **small).build()
-    torch.manual_seed(0)
-    for parameter in model.parameters():
-        torch.nn.init.normal_(parameter, std=0.3)
-    save_model(model.eval(), tmp_path / "model", words())
+    model = stirred(AlbertConfig(14, embedding_size=8, **small).build())
+    save_model(model, tmp_path / "model", words())
     command = ["export", str(tmp_path / "model"), "--to", "onnx", "--precision", "int8"]
     done = CliRunner().invoke(cli, command)
     assert done.exit_code == 0 and "model.onnx: int8 for ONNX Runtime; beside ours: largest difference" in done.stderr
@@ -156,6 +166,13 @@ def test_a_file_beside_the_weights_is_used_where_it_is_asked_for(tmp_path: Path)
     assert ours.embed(TEXTS, layers=[0]).shape == (len(TEXTS), 16)  # type: ignore[union-attr]
     difference = np.abs(np.subtract(ours.embed(TEXTS), theirs.embed(TEXTS))).max()
     assert 1e-4 < difference < 0.5  # the int8 of the file
+    lines, vectors = tmp_path / "lines.txt", tmp_path / "v.npy"
+    lines.write_text("".join(f"{text}\n" for text in TEXTS), encoding="utf-8")
+    command = ["embed", str(tmp_path / "model"), str(lines), "-o", str(vectors), "--engine", "onnxruntime"]
+    assert CliRunner().invoke(cli, command).exit_code == 0
+    np.testing.assert_allclose(np.load(vectors), theirs.embed(TEXTS), atol=1e-6)
+    (live,) = read_catalogue([str(tmp_path / "model")], ServeSettings(engine="onnxruntime")).models.values()
+    np.testing.assert_allclose(live.model.embed(TEXTS), theirs.embed(TEXTS), atol=1e-6)
     with pytest.raises(HeedfulError, match="no engine is called 'onnx'"):
         load(tmp_path / "model", engine="onnx")
 
@@ -179,10 +196,42 @@ def test_a_classifier_and_a_tagger_say_what_they_said(tmp_path: Path, monkeypatc
         np.testing.assert_allclose(embedder(exported).embed(TEXTS), embedder(plain).embed(TEXTS), atol=1e-5)
         assert rounded(embedder(exported).predict(TEXTS)) == rounded(ours)
         assert as_its_readme_says(exported, TEXTS, monkeypatch)["logits"].shape == (len(TEXTS), 3)
+        said = CliRunner().invoke(cli, ["predict", str(exported), "a b c", "--engine", "onnxruntime"])
+        assert rounded(json.loads(said.stdout)) == rounded(ours[0])
+
+
+def test_answers_and_choices_of_other_families(tmp_path: Path) -> None:
+    small = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 24}
+    asked: dict[str, tuple[Task[Any], EncoderConfig, Any]] = {
+        "answer": (Answer(max_length=16), MPNetConfig(14, **small), {"question": "a b", "context": "c d e f g h"}),
+        "choose": (Choose(), RobertaConfig(14, **small), {"question": "a b", "endings": ["c d e", "f"]}),
+    }
+    for name, (task, config, given) in asked.items():
+        model, settings = task.model(stirred(config.build())), {"task": name, **to_mapping(task)}
+        save_for_task(model, tmp_path / name, words(), task=settings, architecture=None)
+        ours = predictor(tmp_path / name).predict([given])
+        assert rounded(predictor(tmp_path / name, engine="onnxruntime").predict([given])) == rounded(ours)
+
+
+def test_words_without_a_vector_are_no_difference(tmp_path: Path) -> None:
+    vectors = NamedVectors(["the", "dog"], np.eye(2, 8, dtype=np.float32))
+    save_as_model(vectors, tmp_path / "words")
+    assert export_onnx(read_folder(tmp_path / "words"), tmp_path / "exported").cosine == pytest.approx(1)
+    np.testing.assert_allclose(embedder(tmp_path / "exported").embed(["the cat", "?"])[:, 0], [0.5, 0], atol=1e-6)
+
+
+def test_compared_pairs_get_the_same_answers(tmp_path: Path) -> None:
+    task, pairs = Classify(labels=("x", "y"), pooling="compare"), [(TEXTS[0], TEXTS[1]), (TEXTS[1], TEXTS[0])]
+    described = {"task": "classify", "labels": ["x", "y"], "max_length": 32, "pooling": "compare"}
+    save_for_task(task.model(encoder()), tmp_path / "m", words(), task=described, architecture=None, labels=task.labels)
+    ours = predictor(tmp_path / "m")
+    assert rounded(predictor(tmp_path / "m", engine="onnxruntime").predict(pairs)) == rounded(ours.predict(pairs))
+    with pytest.raises(HeedfulError, match="no second text"):
+        ours.predict(TEXTS)
 
 
 def test_what_cannot_be_written_is_refused_and_nothing_is_left(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(HeedfulError, match="BiLSTM or a CRF"):
         PaddedHead(Tagger(encoder(), 3, "crf"))
@@ -191,6 +240,11 @@ def test_what_cannot_be_written_is_refused_and_nothing_is_left(
     xlnet = XlnetConfig(14, d_model=16, n_layer=1, n_head=2, d_inner=16).build()
     with pytest.raises(HeedfulError, match="a model of the type xlnet as ONNX"):
         write_onnx(PaddedEncoder(xlnet, "last", False), tmp_path / "model.onnx")
+    capfd.readouterr()
+    lstm = LstmConfig(vocab_size=14, width=8, layers=1).build()
+    with pytest.raises(HeedfulError, match="a model of the type lstm-lm as ONNX"):
+        write_onnx(PaddedEncoder(lstm, "last", False), tmp_path / "model.onnx")
+    assert not any(capfd.readouterr())  # torch would print the graph
     forward = PaddedEncoder.forward
 
     def wrong(

@@ -145,6 +145,8 @@ def test_prompts_that_cannot_be_gone_on_with_are_told(models: dict[str, Embedder
     assert models["gpt"].generate("many words " * 20, when_full="slide", max_tokens=3)
     assert all(models[name].generate("many words " * 20, max_tokens=3) for name in ("lstm", "xlnet"))
     assert "".join(models["gpt"].write(None, max_tokens=3))
+    for model in models.values():  # nothing is read before the one token
+        assert len(model.generator.tokenizer.pieces(["a"])[0].ids) == 1 and model.generate("a", max_tokens=2)
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,10 @@ import pytest
 import torch
 
 from heedful.data.batching import flat_batch
+from heedful.errors import HeedfulError
 from heedful.models.bert import Bert, BertConfig
 from heedful.models.heads import Pooling, SequenceClassifier
+from heedful.models.roberta import RobertaConfig
 from heedful.nn.pooling import first_rows
 from heedful.schema import Selection
 
@@ -38,6 +40,23 @@ def test_each_row_stands_for_its_whole_sequence(encoder: Bert, pooling: Pooling,
     pooled = torch.stack([text.mean(0) if pooling == "mean" else text.amax(0) for text in texts])[ORDER]
     torch.testing.assert_close(model(chosen), model.classifier(pooled))
     assert not any(name.startswith("encoder.pooler") for name in model.state_dict())
+
+
+@pytest.mark.parametrize("features", [(), (-1, 0)])
+def test_the_texts_of_a_pair_are_compared(encoder: Bert, features: tuple[int, ...]) -> None:
+    sides = ([0, 0, 1, 1, 1], [0, 1, 1], [0, 0, 1], [0])  # of the last pair one side is all
+    batch = flat_batch([torch.arange(5, 5 + n).tolist() for n in LENGTHS], sides)
+    chosen = Selection(batch, first_rows(LENGTHS)[ORDER], (1,) * len(LENGTHS))
+    model = SequenceClassifier(encoder, 3, features, "compare").eval()
+    hidden = encoder(batch, hidden=(-1, 0)).hidden
+    rows = []
+    for layer in (2, 0) if features else (2,):
+        texts = zip(hidden[layer].split(LENGTHS), map(torch.tensor, sides), strict=True)
+        means = [[x[of == side].sum(0) / max(1, int((of == side).sum())) for side in (0, 1)] for x, of in texts]
+        rows.append(torch.stack([torch.cat([u, v, (u - v).abs(), u * v]) for u, v in means])[ORDER])
+    torch.testing.assert_close(model(chosen), model.classifier(torch.cat(rows, -1)))
+    with pytest.raises(HeedfulError, match="a roberta does not tell"):
+        SequenceClassifier(RobertaConfig(30, 8, 1, 2, 8).build(), 3, (), "compare")
 
 
 def test_gradients_reach_a_trained_encoder_and_no_frozen_one(encoder: Bert) -> None:

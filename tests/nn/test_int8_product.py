@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -18,7 +20,7 @@ from heedful.nn.packed_int8 import (
 from heedful.nn.packed_linear import PackedLinear, packed
 
 needs_product = pytest.mark.skipif(not can_pack_int8(), reason="needs oneDNN")
-SHAPES = [(1, 1, 1), (3, 16, 5), (40, 384, 70), (7, 1600, 24)]
+SHAPES = [(1, 1, 1), (3, 16, 5), (40, 384, 70), (7, 1600, 24), (5, 30, 8)]
 
 
 def drawn(tokens: int, inputs: int, outputs: int, bias: bool = True) -> tuple[Tensor, nn.Linear]:
@@ -38,8 +40,11 @@ def written_out(x: Tensor, linear: nn.Linear, levels: int) -> Tensor:
     whole = (weights / scales[:, None]).round().long()
     result = torch.empty(len(x), len(weights), dtype=torch.float64)
     for row, token in enumerate(x.double()):
-        scale = token.abs().max() / levels
-        result[row] = (whole @ (token / scale).round().long()) * scales * scale
+        least = token.min()
+        scale = (token.max() - least) / levels + 1e-30
+        numbers = ((token - least) / scale).round().long()
+        assert int(numbers.min()) >= 0 and int(numbers.max()) <= levels
+        result[row] = (whole @ numbers) * scales * scale + whole.sum(1) * scales * least
     return result + linear.bias.detach().double()
 
 
@@ -48,7 +53,7 @@ def close(found: Tensor, expected: Tensor, share: float = 1e-5) -> bool:
     return bool(((found.double() - expected.double()).abs().amax(1) <= share * expected.double().abs().amax(1)).all())
 
 
-@pytest.mark.parametrize("levels", [127, 63])
+@pytest.mark.parametrize("levels", [255, 127])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_the_formula_is_a_sum_of_whole_numbers(shape: tuple[int, int, int], levels: int) -> None:
     x, linear = drawn(*shape)
@@ -63,8 +68,8 @@ def test_the_formula_is_a_sum_of_whole_numbers(shape: tuple[int, int, int], leve
 
 def test_sums_of_whole_numbers_are_exact() -> None:
     rng = torch.Generator().manual_seed(0)
-    token = torch.randint(-127, 128, (20, 1024), generator=rng).float()
-    token[:, 0] = 127.0
+    token = torch.randint(0, 256, (20, 1024), generator=rng).float()
+    token[:, 0], token[:, 1] = 0.0, 255.0
     weight = rounded_weights(torch.randint(-127, 128, (30, 1024), generator=rng).float())
     whole = token.long() @ weight.numbers.long().T
     assert torch.equal(int8_linear(token, weight, None), whole.float() * weight.scales.T)
@@ -81,12 +86,13 @@ def test_rounding_what_was_rounded_changes_no_bit() -> None:
     assert bool(((once.restored() - matrix).abs() <= 0.51 * once.scales).all())
 
 
-def test_rows_of_zeros_and_what_is_no_number() -> None:
+@pytest.mark.parametrize("product", [lambda layer: layer, packed])
+def test_rows_of_zeros_and_what_is_no_number(product: Callable[[nn.Module], nn.Module]) -> None:
     assert not rounded_weights(torch.zeros(2, 3)).restored().any()
-    assert not rounded_tokens(torch.zeros(2, 3)).restored().any()
-    _, linear = drawn(1, 3, 4)
-    x = torch.tensor([[float("nan"), 1.0, 2.0], [0.0, 0.0, 0.0]])
-    found = Int8Linear(linear)(x)
+    assert torch.equal(rounded_tokens(torch.full((2, 3), -0.7)).restored(), torch.full((2, 3), -0.7))
+    _, linear = drawn(1, 4, 4)
+    x = torch.tensor([[float("nan")] * 4, [0.0] * 4])
+    found = product(Int8Linear(linear))(x)
     assert found[0].isnan().all()
     assert torch.allclose(found[1], linear.bias.detach())
 
@@ -103,7 +109,7 @@ def test_the_fast_product_is_the_formula(shape: tuple[int, int, int], bias: bool
 @needs_product
 @pytest.mark.parametrize("shape", SHAPES)
 def test_seven_bits_never_overflow(shape: tuple[int, int, int]) -> None:
-    """The largest numbers everywhere: what a processor without VNNI adds in 16 bits must still fit."""
+    """The largest numbers nearly everywhere: what a processor without VNNI adds in 16 bits must still fit."""
     tokens, inputs, outputs = shape
     linear = nn.Linear(inputs, outputs)
     with torch.no_grad():
@@ -112,6 +118,7 @@ def test_seven_bits_never_overflow(shape: tuple[int, int, int]) -> None:
     layer = Int8Linear(linear, LEVELS_WITHOUT_DOT)
     for sign in (1.0, -1.0):
         x = torch.full((tokens, inputs), sign)
+        x[:, 0] = 0.0
         assert close(PackedInt8Linear(layer)(x), layer(x))
 
 
@@ -145,7 +152,7 @@ def test_a_processor_with_a_dot_product_rounds_to_eight_bits(monkeypatch: pytest
         monkeypatch.delenv(name, raising=False)
     pretend(monkeypatch, "x86_64", **{flag: True})
     assert int8_instructions().there
-    assert int8_levels() == 127
+    assert int8_levels() == 255
     monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "avx2")
     assert not int8_instructions().there
     assert "ONEDNN_MAX_CPU_ISA=AVX2" in int8_instructions().reason
@@ -154,11 +161,11 @@ def test_a_processor_with_a_dot_product_rounds_to_eight_bits(monkeypatch: pytest
 def test_one_without_rounds_to_seven_and_another_kind_computes_the_formula(monkeypatch: pytest.MonkeyPatch) -> None:
     pretend(monkeypatch, "x86_64")
     assert not int8_instructions().there
-    assert int8_levels() == (63 if can_pack_int8() else 127)
+    assert int8_levels() == (127 if can_pack_int8() else 255)
     pretend(monkeypatch, "aarch64")
     assert not can_pack_int8()
     assert "aarch64" in int8_instructions().reason
-    assert int8_levels() == 127
+    assert int8_levels() == 255
     x, linear = drawn(3, 8, 4)
     rounded = Int8Linear(linear)
     assert torch.equal(packed(rounded)(x), rounded(x))

@@ -15,12 +15,13 @@ from torch import nn
 from torch.nn.utils.rnn import pad_sequence
 
 import heedful
-from heedful.checkpoints.encoder_folder import load_encoder, load_for_pretraining, save_model
+from heedful.checkpoints.encoder_folder import load_encoder, load_for_pretraining, load_head, save_model
 from heedful.checkpoints.families import family_named
 from heedful.checkpoints.folder import read_folder
 from heedful.checkpoints.task_folder import load_for_task, read_task, save_for_task
 from heedful.data.batching import flat_batch
 from heedful.inference.masked_lm import load_mlm_head
+from heedful.models.electra import ReplacedTokenHead
 from heedful.models.encoder import Encoder
 from heedful.models.heads import SequenceClassifier, SpanFinder, Tagger, freeze
 from heedful.nn.packed_linear import can_pack
@@ -206,6 +207,17 @@ def test_masked_words_both_ways(case: Case, tmp_path: Path) -> None:
     output = again.eval()(**padded(case, batch))
     wanted = flat(output.logits if "logits" in output else output.prediction_logits)
     assert_close(ours.mlm_logits(ours.encoder(batch).last), wanted)
+
+
+@torch.inference_mode()
+def test_the_head_of_a_discriminator(tmp_path: Path) -> None:
+    case = CASES["electra"]
+    theirs = case.their_model("ForPreTraining")
+    theirs.save_pretrained(tmp_path / "theirs")
+    folder, batch = read_folder(tmp_path / "theirs"), batch_of(case)
+    found = load_head(folder, "replaced", ReplacedTokenHead)(load_encoder(folder)(batch).last)
+    assert found.std() > 0.1
+    assert_close(found, flat(theirs(**padded(case, batch)).logits))
 
 
 @torch.inference_mode()

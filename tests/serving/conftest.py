@@ -25,6 +25,7 @@ from heedful.serving.settings import ServeSettings
 from heedful.tasks.answer import Answer
 from heedful.tasks.choose import Choose
 from heedful.tasks.classify import Classify
+from heedful.tasks.multilabel import MultiLabel
 from heedful.tasks.regress import Regress
 from heedful.tasks.tag import Tag
 from heedful.tasks.task import Task
@@ -38,6 +39,7 @@ TASKS: list[Task[Any]] = [
     Tag(labels=("O", "B-X", "I-X")),
     Answer(max_length=24, stride=8),
     Choose(),
+    MultiLabel(labels=("bad", "good", "long")),
 ]
 
 

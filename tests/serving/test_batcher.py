@@ -175,7 +175,7 @@ def test_a_job_past_its_deadline_is_told_so_and_not_computed(make: Make) -> None
 
 
 def test_a_full_queue_refuses_and_tells_when_it_will_have_room(make: Make) -> None:
-    gate, batcher = Gate(), make(bounds=Bounds(queue_tokens=100, wait=3.0))
+    gate, batcher = Gate(), make(bounds=Bounds(batch_tokens=1, queue_tokens=100, wait=3.0))
     busy(batcher, gate)
     batcher.speed = 10.0
     ask(batcher, gate, "x", client="b", size=90)  # whatever its size, as nothing else waits
@@ -184,7 +184,18 @@ def test_a_full_queue_refuses_and_tells_when_it_will_have_room(make: Make) -> No
     assert told.value.seconds == 9.0
     with pytest.raises(Full):  # it would have to wait for its client's other one
         ask(batcher, gate, "z", client="b", size=1)
-    assert ask(batcher, gate, "small", client="c", size=10)  # one second of waiting by turns
+    assert ask(batcher, gate, "small", client="c", size=10)  # a second of its turn, after one of what is computed
+    gate.may_go.set()
+
+
+def test_a_few_batches_may_wait_however_slow_a_model_is(make: Make) -> None:
+    gate, batcher = Gate(), make(bounds=Bounds(batch_tokens=20, wait=0.1))
+    busy(batcher, gate)
+    batcher.speed = 10.0  # the three batches are six seconds
+    for number in range(6):
+        ask(batcher, gate, f"text {number}")  # the last one behind five of a second each, and the one that is computed
+    with pytest.raises(Full):
+        ask(batcher, gate, "one more")
     gate.may_go.set()
 
 

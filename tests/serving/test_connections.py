@@ -8,6 +8,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -184,7 +185,8 @@ def test_a_full_queue_is_told_with_the_time_to_come_again(brief: Any) -> None:
         assert go.wait(PATIENCE)
         before(alone)
 
-    batcher.before, batcher.crowded = hold, math.inf
+    bounds = batcher.bounds
+    batcher.before, batcher.crowded, batcher.bounds = hold, math.inf, replace(bounds, batch_tokens=1)
     try:
         busy = [connect(brief) for _ in range(3)]
         for one in busy[:2]:
@@ -196,7 +198,7 @@ def test_a_full_queue_is_told_with_the_time_to_come_again(brief: Any) -> None:
         answer = brief.http.post("/v1/models/tiny/embed", content=BODY, headers={"content-type": "application/json"})
         assert answer.status_code == 429 and int(answer.headers["retry-after"]) >= 4
     finally:
-        batcher.before, batcher.speed, batcher.crowded = before, speed, 0.0
+        batcher.before, batcher.speed, batcher.crowded, batcher.bounds = before, speed, 0.0, bounds
         go.set()
     for one in busy:
         assert read_answer(one).startswith(b"HTTP/1.1 200 ")

@@ -72,7 +72,36 @@ def test_a_stream_has_the_same_text_piece_by_piece(writer: Any, gpt: Embedder, h
         assert answer.status_code == 200 and answer.headers["content-type"].startswith("text/event-stream")
         *pieces, (name, end) = events(answer.iter_lines())
     assert "".join(one["text"] for _, one in pieces) == gpt.generate("The cat", max_tokens=20, **how)
-    assert name == "end" and end["reason"] in ("length", "end") and len(pieces) > 1
+    assert name == "end" and end["reason"] in ("length", "end") and len(pieces) > 1 and "timing" not in end
+
+
+def test_a_stream_tells_its_clocks_when_it_is_asked_for_them(writer: Any) -> None:
+    body = {"inputs": ["The cat"], "max_tokens": 5, "stream": True, "timing": True}
+    with writer.http.stream("POST", PATH, json=body) as answer:
+        *_, (_, end) = events(answer.iter_lines())
+    clocks = end["timing"]
+    assert list(clocks) == ["queue_ms", "tokenize_ms", "compute_ms", "total_ms"] and clocks["tokenize_ms"] > 0
+    assert 0 < clocks["compute_ms"] <= clocks["total_ms"]
+
+
+def test_a_stream_that_takes_longer_than_it_may_is_ended_with_an_error(writer: Any) -> None:
+    body = {"inputs": ["The cat"], "max_tokens": 4000, "stream": True, "when_full": "slide", "timeout_ms": 30}
+    with writer.http.stream("POST", PATH, json=body) as answer:
+        *_, (name, end) = events(answer.iter_lines())
+    assert name == "end" and end["error"]["code"] == "too_late" and "0.03 seconds" in end["error"]["message"]
+    assert texts(writer.ask("gpt", "generate", inputs=["The cat"], max_tokens=3))
+
+
+def test_a_stream_has_the_limits_of_every_request(start: Any, gpt_folder: Path) -> None:
+    with start((str(gpt_folder),), max_characters=20, max_tokens=30) as small:
+        for body, status, code in (
+            ({"inputs": ["The cat " * 3]}, 413, "text_too_long"),
+            ({"inputs": ["The cat"], "max_tokens": 40}, 413, "too_many_tokens"),
+            ({"inputs": ["The\0cat"]}, 422, "nul"),
+        ):
+            for streamed in (False, True):
+                error = small.refused(PATH, json={**body, "stream": streamed})
+                assert (error["status"], error["code"]) == (status, code)
 
 
 def test_what_cannot_be_streamed_or_written_is_refused(writer: Any) -> None:

@@ -63,27 +63,33 @@ def served(*arguments: object, **environment: str) -> Iterator[Process]:
             one.process.stderr.close()
 
 
+def ask_six(address: str, found: list[int]) -> list[threading.Thread]:
+    """Six large requests under way, at least two of them in the queue, unless they are answered already."""
+
+    def ask() -> None:
+        body = {"inputs": ["the cat sees the dog " * 60] * 40}
+        found.append(httpx2.post(f"{address}/v1/models/tiny/embed", json=body, timeout=PATIENCE).status_code)
+
+    askers = [threading.Thread(target=ask) for _ in range(6)]
+    for asker in askers:
+        asker.start()
+    until = time.monotonic() + PATIENCE
+    while time.monotonic() < until:
+        text = httpx2.get(f"{address}/metrics").text
+        waiting = next(line for line in text.splitlines() if line.startswith("heedful_queue_requests "))
+        if float(waiting.split()[1]) >= 2 or len(found) > 3:
+            break
+    return askers
+
+
 def test_sigterm_answers_what_was_accepted_and_then_it_is_over(tiny_folder: Path) -> None:
     environment = {"HEEDFUL_SERVE_MAX_INPUTS": "77", "HEEDFUL_SERVE_MAX_WAIT": "1000"}
     with served("--name", f"tiny={tiny_folder}", "--threads", 1, **environment) as one:
         address = one.ready()
         said, found = "".join(one.said), list[int]()
         assert "tiny: embed, similarity, tokenize" in said and "tokens/s" in said and "MiB of memory" in said
-        assert "at most 77 inputs" in said and "key none" in said
-
-        def ask() -> None:
-            body = {"inputs": ["the cat sees the dog " * 60] * 40}
-            found.append(httpx2.post(f"{address}/v1/models/tiny/embed", json=body, timeout=PATIENCE).status_code)
-
-        askers = [threading.Thread(target=ask) for _ in range(6)]
-        for asker in askers:
-            asker.start()
-        until = time.monotonic() + PATIENCE
-        while time.monotonic() < until:  # all six are accepted
-            text = httpx2.get(f"{address}/metrics").text
-            waiting = next(line for line in text.splitlines() if line.startswith("heedful_queue_requests "))
-            if float(waiting.split()[1]) >= 2 or len(found) > 3:
-                break
+        assert "max_inputs 77, " in said and "max_wait 1000" in said and "key none" in said
+        askers = ask_six(address, found)
         with httpx2.Client(base_url=address) as kept:
             assert kept.get("/ready").status_code == 200
             one.process.send_signal(signal.SIGTERM)
@@ -97,6 +103,16 @@ def test_sigterm_answers_what_was_accepted_and_then_it_is_over(tiny_folder: Path
         assert one.ended() == 0
         assert set(found) <= {200, 503} and len(found) == 6 and 200 in found
         assert "stopped" in one.said[-1]
+
+
+def test_what_is_not_ready_when_the_drain_is_over_is_told_503(tiny_folder: Path) -> None:
+    with served("--name", f"tiny={tiny_folder}", "--threads", 1, "--drain", 0.01, "--max-wait", 1000) as one:
+        address, found = one.ready(), list[int]()
+        askers = ask_six(address, found)
+        one.process.send_signal(signal.SIGTERM)
+        for asker in askers:
+            asker.join(PATIENCE)
+        assert set(found) <= {200, 503} and len(found) == 6
 
 
 def test_a_second_signal_does_not_wait(tiny_folder: Path) -> None:
@@ -143,6 +159,8 @@ def test_the_models_may_come_from_the_environment(tiny_folder: Path, task_folder
     models = f"{tiny_folder} {task_folders['classify']}"
     with served(HEEDFUL_SERVE_MODELS=models, HEEDFUL_SERVE_MAX_INPUTS="3") as one:
         found = httpx2.get(f"{one.ready()}/info").json()
+        said = "".join(one.said)
+    assert "loading 2 models" in said and "max_inputs 3, max_characters 200,000," in said and "drain 30" in said
     assert [model["name"] for model in found["models"]] == ["tiny", "classify"]
     assert found["limits"]["max_inputs"] == 3
 

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
+from http.client import HTTPConnection
+from socket import create_connection
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -76,11 +80,21 @@ def test_other_kinds_of_bodies(live: Any) -> None:
     assert live.refused(EMBED, content=b"\x1f\x8b" + b"\0" * 100, headers=packed)["code"] == "compressed"
 
 
+def answered_at_once(url: str, chunks: bytes) -> bytes:
+    """The first line of the answer to a request of one packet, whose body has no announced length."""
+    head = f"POST {EMBED} HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n"
+    parts = urlsplit(url)
+    with create_connection((parts.hostname, parts.port), timeout=60) as connection:
+        connection.sendall(head.encode() + chunks)
+        return connection.makefile("rb").readline()
+
+
 def test_what_is_too_large_is_refused_before_work_is_done(live: Any, start: Any, tiny_folder: Any) -> None:
     with start((str(tiny_folder),), max_body=2000, max_inputs=5, max_characters=100, max_tokens=120) as small:
         assert small.refused(EMBED, json={"inputs": ["x" * 3000]})["code"] == "body_too_large"
         chunks = (b'{"inputs": ["' + b"x" * 100 for _ in range(100))
         assert small.refused(EMBED, content=chunks, headers=JSON)["status"] == 413
+        assert b" 413 " in answered_at_once(small.url, b"bb8\r\n" + b"x" * 3000 + b"\r\n0\r\n\r\n")
         assert small.refused(EMBED, json={"inputs": ["a"] * 6})["code"] == "too_many_inputs"
         assert small.refused(EMBED, json={"inputs": ["x" * 101]})["code"] == "text_too_long"
         assert small.refused(EMBED, json={"inputs": ["cat " * 24] * 5})["code"] == "too_many_tokens"
@@ -143,8 +157,15 @@ def test_the_key_is_needed_where_there_is_one(start: Any, tiny_folder: Any, monk
         assert statuses == {"/health": 200, "/ready": 200, "/info": 401, "/metrics": 401}
 
 
+@pytest.mark.parametrize("path", [EMBED, "/v1/models/nobody/embed"])
+def test_who_sends_far_too_much_and_then_listens_is_told(live: Any, path: str) -> None:
+    with closing(HTTPConnection(urlsplit(live.url).netloc, timeout=60)) as connection:
+        connection.request("POST", path, b" " * 20_000_000, {**JSON, "connection": "close"})
+        assert connection.getresponse().status == (413 if path == EMBED else 404)
+
+
 def test_a_deadline_that_cannot_be_kept(live: Any) -> None:
     text = "cat " * 400
     answer = live.http.post("/v1/models/tiny/score", json={"inputs": [text] * 2, "timeout_ms": 1})
-    assert answer.status_code == 504 and answer.json()["error"]["code"] == "too_late"
+    assert answer.status_code == 408 and answer.json()["error"]["code"] == "too_late"
     assert not live.running.server.service.batcher.queue.waiting

@@ -15,10 +15,12 @@ def test_health_and_ready(live: Any) -> None:
 def test_info_names_models_verbs_and_limits(live: Any) -> None:
     info = live.http.get("/info").json()
     models = {one["name"]: one for one in info["models"]}
-    assert list(models) == ["tiny", "classify", "regress", "tag", "answer", "choose", "en-zh"]
+    assert list(models) == ["tiny", "classify", "regress", "tag", "answer", "choose", "multilabel", "en-zh"]
     assert models["tiny"]["verbs"] == ["embed", "similarity", "tokenize", "attention", "fill", "score", "search"]
     assert {"classify", "predict", "embed"} <= set(models["classify"]["verbs"])
     assert models["classify"]["labels"] == ["bad", "good"]
+    assert "classify" in models["multilabel"]["verbs"] and models["multilabel"]["task"] == "multilabel"
+    assert models["tiny"]["mask"] == "[MASK]"
     assert models["en-zh"]["verbs"] == ["translate", "score", "tokenize"]
     assert info["limits"]["max_inputs"] == 10_000 and info["versions"]["torch"]
 
@@ -52,7 +54,11 @@ def test_metrics_count_requests_batches_and_stages(live: Any) -> None:
 def test_the_description_has_a_route_for_every_verb(live: Any) -> None:
     described = live.http.get("/openapi.json").json()
     assert described["paths"]["/v1/models/tiny/embed"]["post"]["summary"].startswith("Vectors")
-    assert "POST /v1/models/en-zh/translate" in live.http.get("/docs").text
+    page = live.http.get("/docs").text
+    assert "POST /v1/models/en-zh/translate" in page
+    told_elsewhere = ("/docs", "/page/{file}", "/v1/models/{name}/{verb}")
+    for route in live.running.door.app.routes:
+        assert route.path in told_elsewhere or route.path in page, f"nobody is told of {route.path}"
     schema = described["components"]["schemas"]["EmbedAsked"]
     assert schema["additionalProperties"] is False and schema["required"] == ["inputs"]
 

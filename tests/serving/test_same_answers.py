@@ -60,11 +60,12 @@ def lines(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("unit", ["sentence", "word", "token"])
 @pytest.mark.parametrize("layers", [[-1], [0, 2]])
 def test_embed(live: Any, tiny: Embedder, tiny_folder: Path, lines: Path, unit: str, layers: list[int]) -> None:
-    how = {"unit": unit, "layers": layers, "normalize": unit == "word", "pooling": "max"}
+    pooling = "max" if len(layers) == 1 else "weighted-mean"
+    how = {"unit": unit, "layers": layers, "normalize": unit == "word", "pooling": pooling}
     over_http = live.ask("tiny", "embed", inputs=TEXTS, **how)["results"]
     python = tiny.embed(TEXTS, **how)  # type: ignore[arg-type]
     output = lines.with_suffix(".safetensors" if unit != "sentence" else ".npy")
-    options = ["--unit", unit, "--layers", ",".join(map(str, layers)), "--pooling", "max"]
+    options = ["--unit", unit, "--layers", ",".join(map(str, layers)), "--pooling", pooling]
     command("embed", tiny_folder, lines, "-o", output, *options, *(["--normalize"] if unit == "word" else []))
     for ours, theirs in zip(over_http, python, strict=True):
         np.testing.assert_allclose(np.array(ours, np.float32).reshape(theirs.shape), theirs, atol=2e-6)
@@ -124,6 +125,7 @@ def test_score(live: Any, tiny: Embedder, tiny_folder: Path, lines: Path) -> Non
 
 INPUTS: dict[str, list[Any]] = {
     "classify": ["the cat", "", ["a dog", "love"], {"text": "unaffordable"}],
+    "multilabel": ["the cat", ""],
     "regress": [["the cat", "a dog"], ["我爱", "北京"]],
     "tag": ["the cat sees 北京", "", ["the", "dog"]],
     "answer": [{"question": "who", "context": "the cat sees the dog " * 12}, ["我爱", "北京"]],
@@ -136,7 +138,8 @@ def test_predictions(live: Any, task_folders: dict[str, Path], task: str, tmp_pa
     inputs = [one for one in INPUTS[task] if task != "classify" or not isinstance(one, list)]
     model = heedful.load(task_folders[task])
     python = model.predict(inputs)
-    over_http = live.ask(task, task, inputs=inputs)["results"]
+    verb = "classify" if task == "multilabel" else task
+    over_http = live.ask(task, verb, inputs=inputs)["results"]
     same(python, over_http, live.ask(task, "predict", inputs=inputs)["results"])
     if task == "classify":
         same(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -167,12 +168,26 @@ def test_data_from_which_nothing_can_be_learned_is_refused(rows: list[Any], said
     examples = [SentencePair(row[0], row[1], (), row[2] if len(row) > 2 else None, "a.tsv:2") for row in rows]
     with pytest.raises(HeedfulError, match=said) as caught:
         Embed.fit(examples)
-    assert caught.value.where == "a.tsv:2"
+    assert caught.value.where == "a.tsv:2" and ("different texts" in str(caught.value)) == (len(rows[0]) == 2)
 
 
 def test_cosines_are_a_scale_of_their_own() -> None:
     rows = [SentencePair("a", "b", (), -0.5), SentencePair("a", "c", (), 0.9)]
     assert (Embed.fit(rows).low, Embed.fit(rows).high) == (0.0, 1.0)
+
+
+def test_a_score_that_makes_the_scale_larger_is_told() -> None:
+    rows = [SentencePair("a", f"b {n}", (), float(n % 6), f"a.tsv:{n}") for n in range(150)]
+    assert not Embed.fit(rows).doubtful(rows)
+    for odd, said in (
+        ({7: 50.0}, "1 scores above 10: because of them 100, not 10"),
+        ({7: 8.0}, "above 5: because of them 10, not 5"),
+    ):
+        changed = [replace(one, score=odd.get(n, one.score)) for n, one in enumerate(rows)]
+        told = [str(remark) for remark in Embed.fit(changed).doubtful(changed)]
+        assert len(told) == 1 and said in told[0] and "a.tsv:7" in told[0]
+    tens = [replace(one, score=2 * (one.score or 0)) for one in rows]
+    assert Embed.fit(tens).high == 10 and not Embed.fit(tens).doubtful(tens)
 
 
 def test_inputs_from_python() -> None:

@@ -13,7 +13,7 @@ from heedful.data.labelled.dataset import Dataset
 from heedful.inference.load import model_path
 from heedful.runs.finetuning.data import LabelledData
 from heedful.runs.finetuning.settings import FinetuningSettings
-from heedful.runs.finetuning.suited import suited
+from heedful.runs.finetuning.suited import check_contrast, suited, with_noise
 from heedful.runs.finetuning.task_fields import fitted
 from heedful.tasks.registry import task_named, task_of
 from heedful.tasks.task import Item, Task
@@ -58,7 +58,8 @@ class Material:
 
     def decided(self, settings: FinetuningSettings) -> FinetuningSettings:
         """The settings with what suits the encoder, and the score that decides, where the dev data tells it."""
-        settings = suited(settings, self.folder, type(self.task))
+        check_contrast(settings, self.task, self.train.examples)
+        settings = with_noise(suited(settings, self.folder, type(self.task)), self.folder, self.task)
         if self.dev is None or settings.metric is not None:
             return settings
         return replace(settings, metric=self.task.decides(self.dev.examples))
@@ -66,6 +67,7 @@ class Material:
     def remarks(self) -> list[str]:
         """What is odd about the data, how much of it the vocabulary cannot spell, and how many examples do not fit."""
         found = LabelledData(self.train, self.dev).remarks(self.task.name)
+        found += [f"train: {remark}" for remark in self.task.doubtful(self.train.examples)]
         pieces = [piece for item in self.train_items for window in item.windows for piece in window.ids]
         unk = self.tokenizer.library.token_to_id(self.tokenizer.special_tokens.get("unk", ""))
         unknown = sum(piece == unk for piece in pieces) / max(len(pieces), 1)

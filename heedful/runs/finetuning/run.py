@@ -46,7 +46,9 @@ def prepare(
     """Read the data, build the model and count the steps."""
     training_of(settings, TRIAL_STEPS)  # what is wrong with it is told before the data is read
     material = material or Material.of(settings)
-    settings = material.decided(settings)
+    asked, settings = settings, material.decided(settings)
+    if settings.dropout != asked.dropout:
+        stage.note(f"dropout {settings.dropout}: the model has none, and lines alone are learned from by it")
     for text in material.remarks():
         stage.note(text)
     model = model_of(settings, material, stage.note)

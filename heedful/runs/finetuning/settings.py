@@ -46,7 +46,13 @@ class FinetuningSettings:
     warmup: float = told(0.1, "Share of the steps, or steps from 1 on.")
     weight_decay: float = told(0.01)
     layer_decay: float = told(1.0, "Each lower layer learns so much less.")
-    dropout: float | None = told(None, "Of states and attention.", unset="the folder's own", least=0, below=1)
+    dropout: float | None = told(
+        None,
+        "Of states and attention.",
+        unset="the folder's own; for embed from lines, if that is 0, 0.1",
+        least=0,
+        below=1,
+    )
     batch_size: int | None = told(None, unset="32; 4096 with `by_tokens`", least=1)
     by_tokens: bool = told(False, "The batch size counts tokens, not examples.")
     accumulate: int = told(

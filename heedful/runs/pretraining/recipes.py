@@ -2,7 +2,8 @@
 
 `small` is meant for small models that train for minutes or hours on a CPU: steps of 2,000 tokens, so that there are
 many of them; a rate that needs an informed start; many tokens hidden, each a lesson; no dropout, since hardly a text
-is seen twice. Rate, spread and length were tried by `benchmarks/pretrain_recipe.py` on short runs of a BERT-mini
+is seen twice; no pairs, since a step has sixteen of them and hundreds of hidden words, and at the rate that suits words
+they stay at chance. Rate, spread and length were tried by `benchmarks/pretrain_recipe.py` on short runs of a BERT-mini
 (docs/informed-start.md has the losses); the rest is a choice. `bert` is that of the paper (Devlin et al., 2019, A.2).
 """
 
@@ -22,15 +23,17 @@ from heedful.tasks.pretraining_objective import PretrainingObjective
 T = TypeVar("T")
 
 SMALL: Mapping[str, Any] = {
-    "init": "informed", "phases": "128:100%", "batch_size": 16, "mask_rate": 0.3, "warmup": 0.1, "dropout": 0.0,
+    "init": "informed", "phases": "128:100%", "batch_size": 16, "mask_rate": 0.3, "pairs": "none", "warmup": 0.1,
+    "dropout": 0.0,
 }  # fmt: skip
 BERT: Mapping[str, Any] = {
-    "init": "random", "phases": "128:90%,512:10%", "batch_size": 256, "mask_rate": 0.15, "warmup": 0.01,
-    "dropout": 0.1, "learning_rate": 1e-4,
+    "init": "random", "phases": "128:90%,512:10%", "batch_size": 256, "mask_rate": 0.15, "pairs": "nsp",
+    "warmup": 0.01, "dropout": 0.1, "learning_rate": 1e-4,
 }  # fmt: skip
 # A trained model is not to be torn from what it knows: a low rate, and dropout as its folder has it.
 CONTINUED: Mapping[str, Any] = {
-    "init": "random", "phases": "128:100%", "batch_size": 16, "mask_rate": 0.15, "warmup": 0.1, "learning_rate": 1e-4,
+    "init": "random", "phases": "128:100%", "batch_size": 16, "mask_rate": 0.15, "pairs": "none", "warmup": 0.1,
+    "learning_rate": 1e-4,
 }  # fmt: skip
 RATE, SPREAD, WIDTH = 1e-3, 0.04, 256  # of `small`, and the width of the model on which they were tried
 
@@ -38,6 +41,8 @@ RATE, SPREAD, WIDTH = 1e-3, 0.04, 256  # of `small`, and the width of the model 
 def completed(settings: PretrainingSettings, objective: PretrainingObjective, corpus: Corpus) -> PretrainingSettings:
     """The settings with what was left open filled in: first what suits the objective, then the recipe."""
     values = BERT if settings.recipe == "bert" else SMALL if settings.start is None else CONTINUED
+    if settings.duplicates:  # examples written ahead have the pairs of the paper, where nothing else was said
+        values = {**values, "pairs": BERT["pairs"]}
     idle = settings_of_some() - set(objective.settings) | objective.unused
     wanted = {**{name: value for name, value in values.items() if name not in idle}, **objective.defaults(corpus)}
     unset = {field.name for field in fields(settings) if getattr(settings, field.name) in (None, field.default)}

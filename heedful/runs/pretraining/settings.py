@@ -8,15 +8,21 @@ from typing import Any, Literal
 
 from heedful.runs.settings import SHARD, Place, Precision, check_bounds, told
 
+# All that are built in, by the names of their models; --help must not import them to know.
+FAMILIES = (
+    "bert, roberta, xlm-roberta, distilbert, albert, electra, ernie, mpnet, modernbert, "
+    "word2vec, lstm-lm, elmo, gpt2 or xlnet"
+)
+
 
 @dataclass(frozen=True)
 class PretrainingSettings:
-    """A BERT of one's own from a built corpus."""
+    """A model of one's own from a built corpus."""
 
     corpus: Place = told(place="folder", argument=True)
     output: Place = told(help="The run's folder.", place="folder", flags=("-o", "--output"))
     _: KW_ONLY
-    model: str = told("bert", "The family of the model.")
+    model: str = told("bert", f"The family of the model: {FAMILIES}.")
     size: str = told("mini", "tiny, mini, small, medium, base or large.")
     set: Mapping[str, Any] = told({}, "Any field of the model's config.", metavar="FIELD=VALUE")
     start: Place | None = told(
@@ -46,7 +52,9 @@ class PretrainingSettings:
     mask_rate: float | None = told(
         None, "Share of the tokens to predict.", unset="by the recipe: 0.3; bert, or with `start`: 0.15"
     )
-    pairs: str = told("nsp", "nsp, sop (sentence order) or none.")
+    pairs: str | None = told(
+        None, "nsp, sop (sentence order) or none.", unset="by the recipe: none; bert, or with `duplicates`: nsp"
+    )
     duplicates: int = told(0, "Use the static examples that `heedful corpus build` wrote.", unset="none")
     single_sentences: bool = told(False, "A and B are one sentence each, not runs that fill the length.")
     predict_one_in: int = told(6, "XLNet: of so many tokens one is predicted.", least=2)

@@ -1,4 +1,4 @@
-"""The page to try everything: three static files, sent as they are under a strict policy."""
+"""The page to try everything: some static files, sent as they are under a strict policy."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from heedful.serving.refusals import Refusal
 
 KINDS = {
     "index.html": "text/html",
-    "page.js": "text/javascript",
-    "words.js": "text/javascript",
     "style.css": "text/css",
+    **dict.fromkeys(("page.js", "answers.js", "calls.js", "elements.js", "words.js"), "text/javascript"),
 }
 # Nothing but the page's own files, and no address but this server's.
 POLICY = (

@@ -16,6 +16,7 @@ from heedful.inference.search import Hit, Index, check_query
 from heedful.serving.verbs.verb import AskedTexts, Verb, Work
 
 MOST_NEAREST = 1000
+Pooling = Literal["cls", "mean", "max", "mean-max", "weighted-mean", "last"]
 PROMPT = Field(
     None, max_length=100, description="The name of a prompt of the folder, such as query, to put before each text."
 )
@@ -26,7 +27,7 @@ class EmbedAsked(AskedTexts):
 
     layers: tuple[int, ...] = Field((-1,), min_length=1, max_length=64, description="0 = embeddings, -1 = last.")
     combine: Literal["concat", "sum", "mean"] = Field("concat", description="How several layers are joined.")
-    pooling: Literal["cls", "mean", "max", "mean-max", "last"] | None = Field(
+    pooling: Pooling | None = Field(
         None, description="How the tokens of a text, or the pieces of a word, are joined; by default the folder's way."
     )
     unit: Literal["sentence", "word", "token"] = Field("sentence", description="What becomes one vector.")
@@ -39,7 +40,7 @@ class SimilarityAsked(AskedTexts):
     """Texts to compare with one another."""
 
     layers: tuple[int, ...] = Field((-1,), min_length=1, max_length=64, description="0 = embeddings, -1 = last.")
-    pooling: Literal["cls", "mean", "max", "mean-max", "last"] | None = Field(
+    pooling: Pooling | None = Field(
         None, description="How the tokens of a text are joined; by default the folder's way."
     )
     prompt: str | None = PROMPT
