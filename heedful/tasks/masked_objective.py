@@ -30,7 +30,8 @@ class MaskedObjective(PretrainingObjective):
         "single_sentences": "single_sentences",
         "masking": "masking",
         "mask_rate": "rate",
-        "duplicates": "",  # of where the examples come from, not of how they are made
+        "pairs_share": "",  # of when there are pairs,
+        "duplicates": "",  # and of where the examples come from, not of how they are made
     }
     use = '    heedful fill FOLDER "some text with a [MASK] in it"\n    heedful embed FOLDER lines.txt -o vectors.npy'
 

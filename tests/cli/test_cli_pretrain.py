@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import astuple
 from html import escape
 from pathlib import Path
 
@@ -21,6 +22,8 @@ from heedful.errors import HeedfulError
 from heedful.runs.budget import Budget, parse_budget
 from heedful.runs.pretraining.held_out import sentences_of
 from heedful.runs.pretraining.plan import Plan, batch_size_of, parse_phases, steps_of
+from heedful.runs.pretraining.plan import stretches as stretches_of
+from heedful.runs.pretraining.settings import PretrainingSettings
 from heedful.tasks.masked_objective import held_out_examples
 from heedful.tasks.objectives import MLM
 from heedful.text.tokenizer import Tokenizer
@@ -137,6 +140,37 @@ def test_a_run_ends_with_a_model_that_hugging_face_loads(world: Path) -> None:
     assert sum(timing["parts"].values()) == pytest.approx(timing["wall"], rel=0.02)
     assert "held-out" in (run / "model" / "README.md").read_text()
     assert "- computed on " in (run / "model" / "README.md").read_text()
+
+
+def test_words_come_first_and_pairs_last(world: Path) -> None:
+    done = heedful("pretrain", "corpus", "-o", "last", *OPTIONS, "--pairs", "nsp", "--pairs-share", 0.7, folder=world)
+    assert done.returncode == 0, done.stderr
+    told = "2 steps of 8 examples of up to 32 tokens, words alone, then 1 steps of 32 examples of up to 32 tokens, then"
+    assert told in " ".join(done.stderr.split()) and told[:40] in (world / "last/model/README.md").read_text()
+    plan, corpus = RunFolder(world / "last").stored_as(Plan), Corpus.open(world / "corpus")
+    assert (plan.lengths, plan.batch_sizes, plan.steps) == ((32, 32, 64), (8, 32, 16), (2, 1, 3))
+    steps = [plan.source(corpus, MLM).step(number) for number in range(6)]
+    assert [micro_batch.nsp is not None for (micro_batch,) in steps] == [False, False, True, True, True, True]
+    losses = [row for row in RunFolder(world / "last").metrics.read_text().splitlines() if '"nsp"' in row]
+    assert losses and '"step": 6' in losses[-1]
+
+
+@pytest.mark.parametrize(
+    ("share", "stretches"),
+    [
+        (0.05, [(128, 0.9, 16, True), (512, 0.05, 4, True), (512, 0.05, 16, False)]),
+        (0.1, [(128, 0.9, 16, True), (512, 0.1, 16, False)]),
+        (0.3, [(128, 0.7, 16, True), (128, 0.2, 64, False), (512, 0.1, 16, False)]),
+        (1.0, [(128, 0.9, 16, False), (512, 0.1, 4, False)]),
+    ],
+)
+def test_phases_are_cut_where_pairs_begin(share: float, stretches: list[tuple[int, float, int, bool]]) -> None:
+    asked = PretrainingSettings("", "", pairs="nsp", pairs_share=share, batch_size=16, phases="128:90%,512:10%")
+    assert [astuple(one) for one in stretches_of(asked)] == stretches
+
+
+def test_a_share_of_pairs_without_pairs_is_refused(world: Path) -> None:
+    assert "no effect without pairs" in refused(pretrain(world, "none", "--pairs-share", 0.5))
 
 
 def test_a_resumed_run_ends_with_the_same_weights(world: Path) -> None:

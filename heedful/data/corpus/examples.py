@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
 
@@ -36,6 +36,9 @@ class Recipe(ExampleRecipe):
         super().__post_init__()
         if not 0 < self.rate < 1:
             raise HeedfulError(f"a mask rate of {self.rate} makes no sense", remedy="use one between 0 and 1, as 0.15")
+
+    def without_pairs(self) -> Recipe:
+        return replace(self, pairs="none")
 
 
 @dataclass(frozen=True)

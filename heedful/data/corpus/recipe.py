@@ -34,6 +34,10 @@ class ExampleRecipe:
             what = f"a length of {self.max_length} tokens is too short"
             raise HeedfulError(what, remedy=f"use at least {SHORTEST}")
 
+    def without_pairs(self: R) -> R:
+        """The same for words alone, where an objective is also about pairs of texts."""
+        return self
+
     @classmethod
     def kind_of(cls: type[R], values: Mapping[str, Any], where: object) -> type[R]:
         """The class of which a mapping holds the fields: this one, or for `ExampleRecipe` that of its objective."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from heedful.atomic import atomic_file
 from heedful.checkpoints.families import family_named
 from heedful.data.corpus.corpus import Corpus
-from heedful.runs.pretraining.plan import Plan
+from heedful.runs.pretraining.plan import Plan, told_phase
 from heedful.tasks.pretraining_objective import PretrainingObjective
 from heedful.training.distributed import own_device
 from heedful.training.processor import told_place
@@ -31,7 +31,6 @@ def write_card(
     shape, training, family = plan.model, plan.training, family_named(plan.model.model_type)
     peer = family.classes.get("PreTraining")
     name = family.config.name
-    phases = zip(plan.lengths, plan.steps, plan.batch_sizes, strict=True)
     lines = [
         f"# {name}, pretrained with heedful",
         "",
@@ -39,7 +38,7 @@ def write_card(
         "",
         "## Training",
         "",
-        *(f"- {steps} steps of {size} examples of up to {length} tokens" for length, steps, size in phases),
+        *(f"- {steps} steps of {told_phase(p)}" for p, steps in zip(plan.stretches, plan.steps, strict=True)),
         f"- {objective.described(plan.recipe)}",
         f"- learning rate {training.learning_rate}, warm-up {training.warmup}, weight decay {training.weight_decay}",
         f"- dropout {shape.dropout}, clipping {training.clip}, seed {training.seed}",

@@ -20,6 +20,8 @@ from heedful.tasks.objectives import settings_of_some
 from heedful.tasks.pretraining_objective import PretrainingObjective
 from heedful.training.training_config import TrainingConfig
 
+# A step has hundreds of hidden words and one label for a pair: so many times the examples, where pairs come last.
+MORE_WITH_PAIRS = 4
 _PHASE = re.compile(r"(\d+):(\d+(?:\.\d+)?)%")
 
 
@@ -30,6 +32,11 @@ class Stretch:
     length: int  # tokens of an example
     share: float  # of the steps
     batch_size: int  # examples of a step
+    words_alone: bool = False  # without the pairs that come later
+
+    def recipe(self, recipe: ExampleRecipe) -> ExampleRecipe:
+        """How its examples are made, from that of the run."""
+        return replace(recipe.without_pairs() if self.words_alone else recipe, max_length=self.length)
 
 
 @dataclass(frozen=True)
@@ -49,17 +56,26 @@ class Plan:
     init: str = "random"  # what a model without such a folder starts from
     duplicates: int = 0  # train on the examples written ahead, each text masked so often; 0 makes them on the fly
     evaluated_examples: int = 512
+    words_first: int = 0  # so many of the phases have words alone, and pairs come after them
 
     def source(self, corpus: Corpus, objective: PretrainingObjective) -> PretrainingSource:
         """The batches of the run."""
-        phases = zip(self.lengths, self.steps, self.batch_sizes, strict=True)
+        phases = zip(self.stretches, self.steps, strict=True)
         return PretrainingSource(
             [
-                Phase(batches_of(objective, corpus, self.recipe, self.duplicates, length), steps, size)
-                for length, steps, size in phases
+                Phase(
+                    batches_of(objective, corpus, phase.recipe(self.recipe), self.duplicates), steps, phase.batch_size
+                )
+                for phase, steps in phases
             ],
             corpus.manifest["checksum"],
         )
+
+    @property
+    def stretches(self) -> list[Stretch]:
+        """The phases one by one."""
+        phases = zip(self.lengths, self.shares, self.batch_sizes, strict=True)
+        return [Stretch(*phase, words_alone=number < self.words_first) for number, phase in enumerate(phases)]
 
     @property
     def longest(self) -> ExampleRecipe:
@@ -89,14 +105,35 @@ def plan_of(
         init=said(settings.init),
         start=None if settings.start is None else str(settings.start),
         duplicates=settings.duplicates,
+        words_first=sum(phase.words_alone for phase in phases),
     )
 
 
 def stretches(settings: PretrainingSettings) -> list[Stretch]:
-    """The phases of the run; longer examples come in smaller batches, so that a step keeps its number of tokens."""
+    """The phases of the run; longer examples come in smaller batches, so that a step keeps its number of tokens.
+
+    Where pairs have a part of the steps only, that is the last one, and phases are cut where it begins.
+    """
     phases = parse_phases(said(settings.phases))
     first, size = phases[0][0], said(settings.batch_size)
-    return [Stretch(n, share, batch_size_of(n, first, size)) for n, share in phases]
+    words = 0.0 if settings.pairs in (None, "none") else 1 - said(settings.pairs_share)
+    found, begin = list[Stretch](), 0.0
+    for length, share in phases:
+        alone = round(min(share, max(0.0, words - begin)), 6)
+        rows = batch_size_of(length, first, size)
+        parts = [
+            Stretch(length, alone, rows, words_alone=True),
+            Stretch(length, round(share - alone, 6), rows * (MORE_WITH_PAIRS if words else 1)),
+        ]
+        found += [part for part in parts if part.share]
+        begin += share
+    return found
+
+
+def told_phase(phase: Stretch) -> str:
+    """What a step of a phase has, in words."""
+    alone = ", words alone" if phase.words_alone else ""
+    return f"{phase.batch_size} examples of up to {phase.length} tokens{alone}"
 
 
 def recipe_of(settings: PretrainingSettings, objective: PretrainingObjective) -> ExampleRecipe:
@@ -129,11 +166,8 @@ def training_of(settings: PretrainingSettings, steps: int) -> TrainingConfig:
     )
 
 
-def batches_of(
-    objective: PretrainingObjective, corpus: Corpus, recipe: ExampleRecipe, duplicates: int, length: int
-) -> Batches:
+def batches_of(objective: PretrainingObjective, corpus: Corpus, recipe: ExampleRecipe, duplicates: int) -> Batches:
     """The training batches of one length, written ahead where there are duplicates, else made on the fly."""
-    recipe = replace(recipe, max_length=length)
     return objective.written_ahead(corpus, recipe, duplicates) if duplicates else objective.batches(corpus, recipe)
 
 

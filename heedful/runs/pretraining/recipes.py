@@ -15,6 +15,7 @@ from dataclasses import fields, replace
 from typing import Any, TypeVar
 
 from heedful.data.corpus.corpus import Corpus
+from heedful.errors import HeedfulError
 from heedful.models.encoder import EncoderConfig
 from heedful.runs.pretraining.settings import PretrainingSettings
 from heedful.tasks.objectives import settings_of_some
@@ -24,16 +25,16 @@ T = TypeVar("T")
 
 SMALL: Mapping[str, Any] = {
     "init": "informed", "phases": "128:100%", "batch_size": 16, "mask_rate": 0.3, "pairs": "none", "warmup": 0.1,
-    "dropout": 0.0,
+    "pairs_share": 0.3, "dropout": 0.0,
 }  # fmt: skip
 BERT: Mapping[str, Any] = {
     "init": "random", "phases": "128:90%,512:10%", "batch_size": 256, "mask_rate": 0.15, "pairs": "nsp",
-    "warmup": 0.01, "dropout": 0.1, "learning_rate": 1e-4,
+    "pairs_share": 1.0, "warmup": 0.01, "dropout": 0.1, "learning_rate": 1e-4,
 }  # fmt: skip
 # A trained model is not to be torn from what it knows: a low rate, and dropout as its folder has it.
 CONTINUED: Mapping[str, Any] = {
     "init": "random", "phases": "128:100%", "batch_size": 16, "mask_rate": 0.15, "pairs": "none", "warmup": 0.1,
-    "learning_rate": 1e-4,
+    "pairs_share": 1.0, "learning_rate": 1e-4,
 }  # fmt: skip
 RATE, SPREAD, WIDTH = 1e-3, 0.04, 256  # of `small`, and the width of the model on which they were tried
 
@@ -42,11 +43,16 @@ def completed(settings: PretrainingSettings, objective: PretrainingObjective, co
     """The settings with what was left open filled in: first what suits the objective, then the recipe."""
     values = BERT if settings.recipe == "bert" else SMALL if settings.start is None else CONTINUED
     if settings.duplicates:  # examples written ahead have the pairs of the paper, where nothing else was said
-        values = {**values, "pairs": BERT["pairs"]}
+        values = {**values, "pairs": BERT["pairs"], "pairs_share": BERT["pairs_share"]}
     idle = settings_of_some() - set(objective.settings) | objective.unused
     wanted = {**{name: value for name, value in values.items() if name not in idle}, **objective.defaults(corpus)}
     unset = {field.name for field in fields(settings) if getattr(settings, field.name) in (None, field.default)}
-    return replace(settings, **{name: value for name, value in wanted.items() if name in unset})
+    found = replace(settings, **{name: value for name, value in wanted.items() if name in unset})
+    if settings.pairs_share is not None and found.pairs == "none":
+        raise HeedfulError(
+            "`pairs_share` has no effect without pairs", remedy="leave it out, or say `pairs` nsp or sop"
+        )
+    return found
 
 
 def rate_for(config: EncoderConfig) -> float:

@@ -30,6 +30,7 @@ from heedful.runs.pretraining.plan import (
     recipe_of,
     steps_of,
     stretches,
+    told_phase,
     training_of,
 )
 from heedful.runs.pretraining.recipes import completed, rate_for, said, shape_for
@@ -62,7 +63,8 @@ def prepare(settings: PretrainingSettings, stage: Stage) -> Ready:
     rate = settings.learning_rate or rate_for(config)
     settings = replace(settings, init=_init(settings, family), learning_rate=rate)
     # What cannot be trained on is told before the minutes that a start may take.
-    batches_of(objective, corpus, recipe_of(settings, objective), settings.duplicates, stretches(settings)[0].length)
+    for phase in stretches(settings):
+        batches_of(objective, corpus, phase.recipe(recipe_of(settings, objective)), settings.duplicates)
     model, spent = fresh_model(settings, config, corpus, objective, stage)
     plan = plan_of(settings, objective, config, _steps(settings, corpus, model, objective, stage, spent))
     held_out = HeldOut(plan, corpus, objective, stage.note) if corpus.held_out.documents else None
@@ -165,7 +167,7 @@ def _steps(
     size = objective.size(corpus, recipe_of(settings, objective))
     steps = steps_of(parse_budget(settings.budget).without(spent), shares, tokens, measured, size)
     listed = zip(steps, phases, strict=True)
-    stage.note(", then ".join(f"{s:,} steps of {p.batch_size} examples of up to {p.length} tokens" for s, p in listed))
+    stage.note(", then ".join(f"{s:,} steps of {told_phase(p)}" for s, p in listed))
     return steps
 
 
@@ -173,7 +175,7 @@ def _seconds(
     settings: PretrainingSettings, corpus: Corpus, model: nn.Module, objective: PretrainingObjective, phase: Stretch
 ) -> float:
     recipe = recipe_of(settings, objective)
-    batches = batches_of(objective, corpus, recipe, settings.duplicates, phase.length)
+    batches = batches_of(objective, corpus, phase.recipe(recipe), settings.duplicates)
     source = PretrainingSource([Phase(batches, TRIAL_STEPS, phase.batch_size)])
     computed = objective.in_run(model, phase.batch_size, recipe)
     return seconds_per_step(model, computed, source, training_of(settings, TRIAL_STEPS))

@@ -55,6 +55,13 @@ class PretrainingSettings:
     pairs: str | None = told(
         None, "nsp, sop (sentence order) or none.", unset="by the recipe: none; bert, or with `duplicates`: nsp"
     )
+    pairs_share: float | None = told(
+        None,
+        "Pairs come in this last part of the steps, with four times the examples; 1: in all of them, with as many.",
+        above=0,
+        most=1,
+        unset="by the recipe: 0.3; bert, with `start` or with `duplicates`: 1",
+    )
     duplicates: int = told(0, "Use the static examples that `heedful corpus build` wrote.", unset="none")
     single_sentences: bool = told(False, "A and B are one sentence each, not runs that fill the length.")
     predict_one_in: int = told(6, "XLNet: of so many tokens one is predicted.", least=2)
