@@ -136,7 +136,10 @@ class _Verbs:
         return self.call("tokenize", texts)
 
     def attention(self, texts: Sequence[Any], **options: Any) -> Any:
-        """What each token of each text looks at: tokens, and weights (layers, heads, tokens, tokens)."""
+        """What each token of each text looks at: tokens, and weights (layers, heads, tokens, tokens).
+
+        A Transformer that translates is given pairs of a source and its translation, and tells all three attentions.
+        """
         return self._answer(self._asked("attention", texts, lambda found: [_weighted(one) for one in found], **options))
 
     def call(self, verb: str, inputs: Sequence[Any], **options: Any) -> Any:
@@ -248,7 +251,10 @@ def _best(result: Mapping[str, Any]) -> str:
 
 
 def _weighted(result: Mapping[str, Any]) -> dict[str, Any]:
-    return {**result, "weights": _array(result["weights"])}
+    """With arrays for weights; a translator tells three attentions, each in a part of its own."""
+    if "weights" in result:
+        return {**result, "weights": _array(result["weights"])}
+    return {name: _weighted(part) if isinstance(part, Mapping) else part for name, part in result.items()}
 
 
 def _only_model(info: Mapping[str, Any]) -> str:

@@ -56,8 +56,8 @@ def _encoder(loaded: object, texts: tuple[str, ...], output: str, name: str) -> 
 def _translation(loaded: object, texts: tuple[str, ...], output: str, name: str) -> None:
     from heedful.errors import HeedfulError
     from heedful.inference.look import position_cosines
+    from heedful.inference.transformer_attention import has_maps
     from heedful.inference.translator import Translator
-    from heedful.models.transformer import Transformer
     from heedful.views.attention_page import AttentionPicture, write_attention_page
 
     assert isinstance(loaded, Translator)
@@ -65,7 +65,7 @@ def _translation(loaded: object, texts: tuple[str, ...], output: str, name: str)
         raise HeedfulError(f"{len(texts)} texts", remedy="give a text, and perhaps its translation")
     said, pictures = list(texts[1:2]) or loaded.translate(texts[:1]), list[AttentionPicture]()
     own, past, cross = "The source looks at itself", "The translation looks back", "The translation looks at its source"
-    if isinstance(loaded.folder.model, Transformer) and loaded.folder.model.config.encoder is None:
+    if has_maps(loaded.folder):
         (maps,) = loaded.attention(texts[:1], said)
         pictures += [AttentionPicture(own, maps.source, maps.source, maps.encoder)]
         pictures += [AttentionPicture(past, maps.written, maps.given, maps.decoder)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -30,6 +31,11 @@ class TransformerMaps:
     encoder: Maps  # (L, H, source, source)
     decoder: Maps  # (L, H, written, given)
     cross: Maps  # (L, H, written, source)
+
+
+def has_maps(folder: TranslationFolder) -> bool:
+    """Whether all three attentions of a model can be looked at: those of a Transformer with an encoder of its own."""
+    return isinstance(folder.model, Transformer) and folder.model.config.encoder is None
 
 
 def transformer_maps(folder: TranslationFolder, pairs: EncodedSides) -> list[TransformerMaps]:
@@ -69,9 +75,12 @@ def _noted(model: Transformer) -> Iterator[tuple[list[Tensor], list[Tensor], lis
 
 @contextmanager
 def _noting(attention: nn.Module, found: list[Tensor]) -> Iterator[None]:
-    """Whenever this attention is asked for its results, note its weights for the same input."""
+    """Whenever this attention is asked for its results in this thread, note its weights for the same input."""
+    asking = threading.get_ident()
 
     def note(module: nn.Module, given: tuple[object, ...]) -> None:
+        if threading.get_ident() != asking:  # somebody else translates with the same model
+            return
         (weights,) = module.weights(*given)  # type: ignore[operator]
         found.append(weights)
 

@@ -16,13 +16,14 @@ from heedful.errors import HeedfulError
 from heedful.inference.embedder import Embedder
 from heedful.inference.load import load
 from heedful.inference.search import RECORD, Index
+from heedful.inference.transformer_attention import has_maps
 from heedful.inference.translator import Translator
 from heedful.serving.refusals import Refusal
 from heedful.serving.settings import ServeSettings
 from heedful.serving.verbs.embed import Embed, Search, Similarity
 from heedful.serving.verbs.generate import Generate
 from heedful.serving.verbs.guess import Fill, LanguageModelScore, MaskedScore
-from heedful.serving.verbs.look import Attention, Tokenize
+from heedful.serving.verbs.look import Attention, Tokenize, TranslationAttention
 from heedful.serving.verbs.predict import Predict
 from heedful.serving.verbs.translate import Translate, TranslationScore
 from heedful.serving.verbs.verb import Verb
@@ -114,6 +115,7 @@ def served(name: str, model: Embedder | Translator | Any, lines: str | None = No
         if lines is not None:
             raise HeedfulError(f"{name} translates and cannot search", remedy="give the lines to a model with vectors")
         verbs: list[Verb[Any]] = [Translate(model), TranslationScore(model), Tokenize(model.folder.sides.source)]
+        verbs += [TranslationAttention(model)] if has_maps(model.folder) else []
         facts = {"kind": "translator", "max_length": model.folder.max_length}
         return Served(name, model, {verb.name: verb for verb in verbs}, facts)
     return _served_encoder(name, model, lines)

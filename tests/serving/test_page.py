@@ -35,6 +35,7 @@ ACTIONS = [
     ("tag", "tag", ".marked"),
     ("answer", "answer", ".marked"),
     ("choose", "choose", ".bars li"),
+    ("en-zh", "attention", ".looked-at li"),
     ("en-zh", "translate", ".matrix td"),
 ]
 
@@ -93,12 +94,12 @@ def test_every_verb_shows_its_answer(live: Any, browser: Browser, language: str,
             assert seen.page.inner_text("[role=status]") in ("The answer is there.", "结果已显示。")
             if verb == "attention":
                 seen.page.focus(".looking button >> nth=3")
-                assert ("looks at" if language == "en" else "关注") in seen.page.inner_text("#answer .looking + p")
-                before = seen.page.inner_text("#answer .looking + p")
+                assert ("looks at" if language == "en" else "关注") in seen.page.inner_text("#answer [aria-live]")
+                before = seen.page.inner_text("#answer [aria-live]")
                 seen.page.select_option("#layer", "0")
-                assert seen.page.inner_text("#answer .looking + p") != before, "what was looked at has stayed"
+                assert seen.page.inner_text("#answer [aria-live]") != before, "what was looked at has stayed"
                 assert float(seen.page.inner_text(".matrix td:nth-child(2) >> nth=1")) <= 1
-            seen.picture(f"{verb}-{language}-{width}")
+            seen.picture(f"{model}-{verb}-{language}-{width}")
             too_wide = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
             assert not seen.page.evaluate(too_wide), f"{verb} is wider than the screen"
         assert seen.wrong == []

@@ -127,6 +127,8 @@ def test_a_bad_item_fails_alone(live: Any) -> None:
         ("en-zh", "translate", {"inputs": ["a"], "n_best": 9}, "9 best of a beam of 5"),
         ("en-zh", "translate", {"inputs": ["a"], "max_length": 1000}, "at most"),
         ("en-zh", "score", {"inputs": [["a"]]}, "no pair"),
+        ("en-zh", "attention", {"inputs": [["a"]]}, "no pair"),
+        ("en-zh", "attention", {"inputs": [["a", "b"]], "layers": [9]}, "no layer 9"),
         ("answer", "answer", {"inputs": ["just a text"]}, "not understood"),
         ("choose", "choose", {"inputs": [{"context": "a", "choices": ["b"]}]}, "not understood"),
         ("classify", "classify", {"inputs": [{"body": "a"}]}, "text"),

@@ -21,7 +21,7 @@ def test_info_names_models_verbs_and_limits(live: Any) -> None:
     assert models["classify"]["labels"] == ["bad", "good"]
     assert "classify" in models["multilabel"]["verbs"] and models["multilabel"]["task"] == "multilabel"
     assert models["tiny"]["mask"] == "[MASK]"
-    assert models["en-zh"]["verbs"] == ["translate", "score", "tokenize"]
+    assert models["en-zh"]["verbs"] == ["translate", "score", "tokenize", "attention"]
     assert info["limits"]["max_inputs"] == 10_000 and info["versions"]["torch"]
 
 

@@ -231,3 +231,19 @@ def test_attention(live: Any, tiny: Embedder) -> None:
         np.testing.assert_allclose(ours["weights"], theirs.weights, atol=2e-5)
     (part,) = live.ask("tiny", "attention", inputs=["the cat sees"], layers=[2], heads=[3, 0])["results"]
     np.testing.assert_allclose(part["weights"], tiny.attention(texts[:1])[0].weights[1:2][:, [3, 0]], atol=2e-5)
+
+
+def test_the_three_attentions_of_a_translator(live: Any, tiny_translators: dict[str, Path]) -> None:
+    translator, pairs = heedful.load(tiny_translators["transformer"]), [["the cat sees", "love"], ["a dog", ""]]
+    over_http = live.ask("en-zh", "attention", inputs=pairs)["results"]
+    with Client(live.url, "en-zh") as client:
+        by_client = client.attention(pairs)
+    theirs = translator.attention(*map(list, zip(*pairs, strict=True)))
+    for one, same, maps in zip(over_http, by_client, theirs, strict=True):
+        sides = {"encoder": (maps.source, maps.source), "decoder": (maps.written, maps.given)}
+        for name, (tokens, at) in {**sides, "cross": (maps.written, maps.source)}.items():
+            assert (one[name]["tokens"], one[name]["at"]) == (tokens, at)
+            np.testing.assert_allclose(one[name]["weights"], getattr(maps, name), atol=2e-5)
+            np.testing.assert_allclose(same[name]["weights"], getattr(maps, name), atol=2e-5)
+    (part,) = live.ask("en-zh", "attention", inputs=pairs[:1], layers=[2], heads=[1])["results"]
+    np.testing.assert_allclose(part["cross"]["weights"], theirs[0].cross[1:2][:, [1]], atol=2e-5)

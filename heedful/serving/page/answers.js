@@ -83,12 +83,16 @@ export function showScores(results, v) {
   return scrolled(w("about").score, el("table", { class: "plain" }, head, el("tbody", {}, ...results.map(row))));
 }
 
+const pick = (name, control) => el("label", { class: "short" }, el("span", {}, w(name)), control);
+const option = (value, name) => el("option", { value }, String(name));
+
+// A token that is pointed at colours those that it looks at: the same ones, or those of the other text.
 export function showAttention(r) {
-  const option = (value, name) => el("option", { value }, String(name));
   const layer = el("select", { id: "layer" }, ...r.layers.map((n, i) => option(i, n)));
   const head = el("select", { id: "head" }, option(-1, w("all_heads")), ...r.heads.map((n, i) => option(i, n)));
   layer.value = r.layers.length - 1;
-  const at = el("ol", { class: "tokens looking" }), told = el("p", { class: "soft", "aria-live": "polite" }, w("hover")), grid = el("div");
+  const looking = el("ol", { class: "tokens looking" }), told = el("p", { class: "soft", "aria-live": "polite" }, w("hover")), grid = el("div");
+  const seen = r.at ?? r.tokens, at = r.at ? el("ol", { class: "tokens looked-at" }, ...r.at.map((token) => el("li", {}, el("span", { class: "token" }, token)))) : looking;
   let watched = null;
   const weights = () => {
     const maps = r.weights[layer.value];
@@ -98,19 +102,29 @@ export function showAttention(r) {
   const look = (from) => {
     watched = from;
     const row = weights()[from], most = Math.max(...row) || 1;
-    [...at.children].forEach((chip, i) => { chip.style.setProperty("--weight", (row[i] / most).toFixed(3)); chip.classList.toggle("from", i === from); });
+    [...at.children].forEach((chip, i) => chip.style.setProperty("--weight", (row[i] / most).toFixed(3)));
+    [...looking.children].forEach((chip, i) => chip.classList.toggle("from", i === from));
     const best = row.map((value, i) => [value, i]).sort((a, b) => b[0] - a[0]).slice(0, 3);
-    told.textContent = `${r.tokens[from]} ${w("looks_at")} ${best.map(([value, i]) => `${r.tokens[i]} ${value.toFixed(2)}`).join(", ")}`;
+    told.textContent = `${r.tokens[from]} ${w("looks_at")} ${best.map(([value, i]) => `${seen[i]} ${value.toFixed(2)}`).join(", ")}`;
   };
   const chip = (token, i) => el("li", {}, el("button", { type: "button", class: "token", onmouseenter: () => look(i), onfocus: () => look(i) }, token));
   const draw = () => {
-    grid.replaceChildren(matrix(r.tokens, r.tokens, weights()));
+    grid.replaceChildren(matrix(r.tokens, seen, weights()));
     if (watched !== null) look(watched);
   };
   layer.addEventListener("change", draw);
   head.addEventListener("change", draw);
-  at.append(...r.tokens.map(chip));
+  looking.append(...r.tokens.map(chip));
   draw();
-  const pick = (name, control) => el("label", { class: "short" }, el("span", {}, w(name)), control);
-  return el("div", {}, el("div", { class: "row" }, pick("layer", layer), pick("head", head)), at, told, grid);
+  return el("div", {}, el("div", { class: "row" }, pick("layer", layer), pick("head", head)), looking, at === looking ? null : at, told, grid);
+}
+
+// The three attentions of a Transformer that translates, one at a time.
+export function showAttentions(r) {
+  const which = el("select", { id: "which" }, ...Object.keys(r).map((name) => option(name, w("attentions")[name]))), place = el("div");
+  const draw = () => place.replaceChildren(showAttention(r[which.value]));
+  which.value = "cross";
+  which.addEventListener("change", draw);
+  draw();
+  return el("div", {}, el("div", { class: "row" }, pick("which", which)), place);
 }

@@ -33,14 +33,16 @@ const VERBS = {
 };
 // A task of somebody's own has no name here, and is seen as it is.
 const TASKS = ["classify", "regress", "tag", "answer", "choose"];
-const PAIR_SCORE = { fields: ["source", "translation"], inputs: (v) => [[v.source, v.translation]], show: answers.showPairScore };
+// What a translator is asked about a source and its translation.
+const ofPair = (show) => ({ fields: ["source", "translation"], inputs: (v) => [[v.source, v.translation]], show });
+const OF_PAIRS = { score: ofPair(answers.showPairScore), attention: ofPair(answers.showAttentions) };
 const LONG = { prompt: 3, text: 2, start: 2, mask: 2, texts: 4, context: 4, choices: 4, source: 2, translation: 2 };
 const NUMBERS = { top: [5, 1, 100], beam: [5, 1, 16], n_best: [2, 1, 16], max_tokens: [100, 1, 4096], temperature: [0.8, 0, 10, "any"] };
 const POOLINGS = ["", "cls", "mean", "max", "mean-max", "weighted-mean", "last"];
 
 const model = () => state.info.models.find((one) => one.name === $("model").value);
-const scoresPairs = () => state.verb === "score" && model().kind === "translator";
-const plan = () => (scoresPairs() ? PAIR_SCORE : VERBS[state.verb]);
+const translates = () => model().kind === "translator";
+const plan = () => (translates() && OF_PAIRS[state.verb]) || VERBS[state.verb];
 // A fine-tuned model takes pairs or single texts, as it was trained; of any other one may try both.
 const trained = () => (["classify", "regress", "predict"].includes(state.verb) ? model().pairs : null);
 const fields = () => plan().fields.filter((name) => name !== "pair" || trained() !== false);
@@ -100,7 +102,7 @@ function drawForm() {
   state.running?.abort(); // nobody waits for the answer to what is no longer there
   state.running = null;
   $("answer").setAttribute("aria-busy", "false");
-  $("about").textContent = scoresPairs() ? w("about_pair_score") : w("about")[state.verb];
+  $("about").textContent = (translates() && w("about_pair")[state.verb]) || w("about")[state.verb];
   $("inputs").replaceChildren(...fields().map(field), el("button", { class: "run", id: "run" }, w("run")));
   $("answer").setAttribute("aria-label", w("answer"));
   $("answer").replaceChildren();

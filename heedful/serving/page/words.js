@@ -24,7 +24,8 @@ const WORDS = {
       answer: "The answer to a question, marked in its context.", choose: "Which ending goes on best?", predict: "What the model says of a text, as it is.",
       translate: "The best translations, and what each piece looked at.", generate: "How a prompt goes on, as it is written.", tokenize: "The pieces that the model sees, with their ids.",
       attention: "What each token looks at, by layer and head." },
-    about_pair_score: "How probable is this translation of the source?",
+    about_pair: { score: "How probable is this translation of the source?", attention: "What each piece of the source and of its translation looks at, by layer and head." },
+    attentions: { encoder: "the source to itself", decoder: "the translation to its past", cross: "the translation to the source" }, which: "Attention",
   },
   zh: {
     skip: "跳到文本", model: "模型", routes: "接口", other_language: "English", same_call: "用代码调用", what: "功能", answer: "结果",
@@ -42,7 +43,8 @@ const WORDS = {
       fill: "每个 [MASK] 处最可能的词。", score: "模型觉得每段文本有多自然？数值越低越自然。", classify: "给出标签，以及模型的把握。",
       regress: "为一段或一对文本给出一个数。", tag: "在文本中标出实体。", answer: "在上下文中标出问题的答案。", choose: "哪个选项接得最通顺？", predict: "模型对文本的回答，原样显示。",
       translate: "最佳译文，以及每个译文片段对应原文的哪里。", generate: "从开头接着写，边写边显示。", tokenize: "模型看到的片段及其编号。", attention: "在各层、各注意力头，每个词元关注什么。" },
-    about_pair_score: "这条译文有多大概率？",
+    about_pair: { score: "这条译文有多大概率？", attention: "在各层、各注意力头，原文和译文的每个词元关注什么。" },
+    attentions: { encoder: "原文对自身", decoder: "译文对前文", cross: "译文对原文" }, which: "注意力",
   },
 };
 

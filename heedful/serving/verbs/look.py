@@ -6,11 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from heedful.errors import HeedfulError
 from heedful.inference.attention_maps import Sequences, attention_input, attention_weights
 from heedful.inference.embedder import Embedder
+from heedful.inference.teacher_forced import encode_sides
+from heedful.inference.transformer_attention import TransformerMaps, transformer_maps
+from heedful.inference.translator import Translator
+from heedful.models.transformer import TransformerConfig
+from heedful.serving.verbs.translate import PairsAsked, encoded_sides, source_and_target
 from heedful.serving.verbs.verb import AskedPairs, Verb, Work, two_texts
 from heedful.text.tokenizer import Tokenizer
 
@@ -45,11 +50,15 @@ class Tokenize(Verb[AskedPairs]):
         }
 
 
-class AttentionAsked(AskedPairs):
-    """Texts or pairs, and which weights."""
+class ChosenWeights(BaseModel):
+    """Which weights."""
 
     layers: list[int] | None = Field(None, min_length=1, max_length=64, description="1 … L; by default all.")
     heads: list[int] | None = Field(None, min_length=1, max_length=64, description="0 … H - 1; by default all.")
+
+
+class AttentionAsked(AskedPairs, ChosenWeights):
+    """Texts or pairs, and which weights."""
 
 
 @dataclass(frozen=True)
@@ -78,31 +87,96 @@ class Attention(Verb[AttentionAsked]):
         first, second = two_texts(given)
         text = first if second is None else (first, second)
         ids, segments, tokens = attention_input(self.model.tokenizer, text, self.model.limit(None))
-        if len(ids) > MOST_TOKENS:
-            what = f"the text has {len(ids)} tokens, and weights are given for at most {MOST_TOKENS}"
-            raise HeedfulError(what, remedy="shorten it")
+        check_tokens(len(ids))
         return ids, segments, tokens
 
     def work(self, asked: AttentionAsked, inputs: Sequence[Any]) -> Work:
-        layers = self._chosen(asked.layers, 1, self.model.encoder.layer_count, "layer")
+        chosen_of(asked.layers, 1, self.model.encoder.layer_count, "layer")
 
         def told(results: list[Any]) -> list[Any]:
             return [
-                {"tokens": tokens, "segments": segments, "layers": layers, **self._weights(weights, layers, asked)}
+                {"tokens": tokens, "segments": segments, **chosen_weights(weights, asked)}
                 for (_, segments, tokens), weights in zip(inputs, results, strict=True)
             ]
 
         units = [(ids, segments) for ids, segments, _ in inputs]
         return Work(AttentionProgram(self.model), units, [len(ids) for ids, _ in units], told)
 
-    def _weights(self, weights: Any, layers: list[int], asked: AttentionAsked) -> dict[str, Any]:
-        heads = self._chosen(asked.heads, 0, weights.shape[1] - 1, "head")
-        chosen = weights[[layer - 1 for layer in layers]][:, heads]
-        return {"heads": heads, "weights": chosen.round(5).copy()}
 
-    def _chosen(self, asked: list[int] | None, first: int, last: int, kind: str) -> list[int]:
-        chosen = list(range(first, last + 1)) if asked is None else asked
-        for number in chosen:
-            if not first <= number <= last:
-                raise HeedfulError(f"there is no {kind} {number}", remedy=f"the {kind}s are {first} … {last}")
-        return chosen
+class TranslationAttentionAsked(PairsAsked, ChosenWeights):
+    """Sources with their translations, and which weights."""
+
+
+@dataclass(frozen=True)
+class TranslationAttentionProgram:
+    """The three attentions of one Transformer that translates."""
+
+    one_pass: ClassVar[bool] = True
+    translator: Translator
+
+    def compute(self, units: Sequence[tuple[list[int], list[int]]]) -> Sequence[Any]:
+        """The weights of pairs, one after the other."""
+        return transformer_maps(self.translator.folder, encoded_sides(units))
+
+
+class TranslationAttention(Verb[TranslationAttentionAsked]):
+    """What the pieces of a sentence and of its translation look at."""
+
+    name: ClassVar[str] = "attention"
+    about: ClassVar[str] = (
+        "All three attentions of pairs of a source and its translation: of the source to itself, of the translation "
+        f"to its past (decoder) and to the source (cross); at most {MOST_TOKENS} tokens a side."
+    )
+    asked = TranslationAttentionAsked
+
+    def __init__(self, translator: Translator) -> None:
+        self.translator = translator
+
+    def read(self, asked: TranslationAttentionAsked, given: Any) -> Any:
+        source, target = source_and_target(given)
+        sides = encode_sides(self.translator.folder, [(source, target)])
+        check_tokens(max(len(sides.sources[0]), len(sides.targets[0])))
+        return list(sides.sources[0]), list(sides.targets[0])
+
+    def work(self, asked: TranslationAttentionAsked, inputs: Sequence[Any]) -> Work:
+        config = self.translator.folder.model.config
+        assert isinstance(config, TransformerConfig)  # no other model has this verb
+        chosen_of(asked.layers, 1, min(config.encoder_layers, config.decoder_layers), "layer")
+        chosen_of(asked.heads, 0, config.heads - 1, "head")
+
+        def told(results: list[TransformerMaps]) -> list[Any]:
+            return [
+                {
+                    "encoder": {"tokens": one.source, "at": one.source, **chosen_weights(one.encoder, asked)},
+                    "decoder": {"tokens": one.written, "at": one.given, **chosen_weights(one.decoder, asked)},
+                    "cross": {"tokens": one.written, "at": one.source, **chosen_weights(one.cross, asked)},
+                }
+                for one in results
+            ]
+
+        program = TranslationAttentionProgram(self.translator)
+        return Work(program, inputs, [len(source) + len(target) for source, target in inputs], told)
+
+
+def check_tokens(count: int) -> None:
+    """Refuse a text whose map would be too large to send."""
+    if count > MOST_TOKENS:
+        what = f"the text has {count} tokens, and weights are given for at most {MOST_TOKENS}"
+        raise HeedfulError(what, remedy="shorten it")
+
+
+def chosen_weights(weights: Any, asked: ChosenWeights) -> dict[str, Any]:
+    """Of weights (L, H, T, S) those that were asked for, with the numbers of their layers and heads."""
+    layers = chosen_of(asked.layers, 1, len(weights), "layer")
+    heads = chosen_of(asked.heads, 0, weights.shape[1] - 1, "head")
+    chosen = weights[[layer - 1 for layer in layers]][:, heads]
+    return {"layers": layers, "heads": heads, "weights": chosen.round(5).copy()}
+
+
+def chosen_of(asked: list[int] | None, first: int, last: int, kind: str) -> list[int]:
+    """The numbers that were asked for, or all; one that is not there is refused."""
+    chosen = list(range(first, last + 1)) if asked is None else asked
+    for number in chosen:
+        if not first <= number <= last:
+            raise HeedfulError(f"there is no {kind} {number}", remedy=f"the {kind}s are {first} … {last}")
+    return chosen

@@ -79,6 +79,18 @@ def _told(translations: Sequence[Translation], alignment: Any) -> dict[str, Any]
     return told if alignment is None else {**told, "alignment": vars(alignment)}
 
 
+def source_and_target(given: list[str]) -> tuple[str, str]:
+    """Both texts of a pair."""
+    if len(given) != 2:
+        raise HeedfulError(f"a list of {len(given)} texts is no pair", remedy="give [source, translation]")
+    return given[0], given[1]
+
+
+def encoded_sides(units: Sequence[tuple[list[int], list[int]]]) -> EncodedSides:
+    """Pairs of ids, which were cut before they became units."""
+    return EncodedSides([source for source, _ in units], [target for _, target in units], [False] * len(units))
+
+
 class PairsAsked(Asked):
     """Sources with their translations."""
 
@@ -94,8 +106,7 @@ class PairScoreProgram:
 
     def compute(self, units: Sequence[tuple[list[int], list[int]]]) -> Sequence[Any]:
         """The scores of pairs in one batch."""
-        sides = EncodedSides([source for source, _ in units], [target for _, target in units], [False] * len(units))
-        return score_pairs(self.translator.folder, sides)
+        return score_pairs(self.translator.folder, encoded_sides(units))
 
 
 class TranslationScore(Verb[PairsAsked]):
@@ -109,9 +120,7 @@ class TranslationScore(Verb[PairsAsked]):
         self.translator = translator
 
     def read(self, asked: PairsAsked, given: Any) -> Any:
-        if len(given) != 2:
-            raise HeedfulError(f"a list of {len(given)} texts is no pair", remedy="give [source, translation]")
-        return given[0], given[1]
+        return source_and_target(given)
 
     def work(self, asked: PairsAsked, inputs: Sequence[Any]) -> Work:
         sides = encode_sides(self.translator.folder, inputs)
