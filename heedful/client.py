@@ -77,6 +77,8 @@ class _Verbs:
         """`model` may be left out where there is one only; `timeout` is for a whole call with its retries."""
         if timeout <= 0 or at_once < 1:
             raise HeedfulError("timeout and at_once must be above 0", remedy="leave them out")
+        if not url.startswith(("http://", "https://")):
+            raise HeedfulError("this is no address of a server", where=url, remedy=f"write http://{url}")
         self.url, self.model, self.timeout = url.rstrip("/"), model, timeout
         self.at_once, self.retry = at_once, retry
         self.headers = {"authorization": f"Bearer {api_key}"} if api_key else {}
@@ -260,7 +262,7 @@ def _weighted(result: Mapping[str, Any]) -> dict[str, Any]:
 def _only_model(info: Mapping[str, Any]) -> str:
     names = [model["name"] for model in info["models"]]
     if len(names) != 1:
-        raise HeedfulError("the server has several models", remedy=f"choose one: model={' or '.join(names)}")
+        raise HeedfulError("the server has several models", remedy=f"choose one by `model`: {' or '.join(names)}")
     return str(names[0])
 
 

@@ -26,8 +26,8 @@ def command(models: tuple[str, ...], **_: object) -> None:
     \b
     Examples:
       heedful serve MODEL
-      heedful serve --name mini=MODEL --name reviews=run --search mini=lines.txt --port 8080
-      HEEDFUL_SERVE_API_KEY=… heedful serve MODEL --host 0.0.0.0
+      heedful serve --name mini=MODEL --name reviews=run --search mini=lines.txt
+      HEEDFUL_SERVE_API_KEY=… heedful serve MODEL --host 0.0.0.0 --port 8080
       curl http://127.0.0.1:8000/v1/models/mini/embed -H "Content-Type: application/json" -d '{"inputs": ["a text"]}'
     """
     try:

@@ -58,6 +58,7 @@ ANSWER = {
     },
 }
 
+ANYTHING = {"application/json": {"schema": {"type": "object"}}}
 # What others have described; here it is only named.
 OTHERS = {
     "/metrics": "The numbers for Prometheus.",
@@ -72,8 +73,8 @@ def openapi(catalogue: Catalogue) -> dict[str, Any]:
     schemas: dict[str, Any] = {"Error": ERROR, "Answer": ANSWER}
     paths: dict[str, Any] = {}
     for path, summary in (("/health", "Whether it can compute."), ("/ready", "Whether it takes requests.")):
-        paths[path] = {"get": {"summary": summary, "security": [], "responses": _responses({"type": "object"}, [503])}}
-    paths["/info"] = {"get": {"summary": "Models, verbs, limits.", "responses": _responses({"type": "object"}, [401])}}
+        paths[path] = {"get": {"summary": summary, "security": [], "responses": _responses(ANYTHING, [503])}}
+    paths["/info"] = {"get": {"summary": "Models, verbs, limits.", "responses": _responses(ANYTHING, [401, 503])}}
     for served in catalogue.models.values():
         for name, verb in served.verbs.items():
             schemas[verb.asked.__name__] = _schema(verb)
@@ -98,18 +99,20 @@ def _schema(verb: Verb[Any]) -> dict[str, Any]:
 
 def _operation(name: str, summary: str, verb: Verb[Any]) -> dict[str, Any]:
     body = {"schema": {"$ref": f"#/components/schemas/{verb.asked.__name__}"}}
+    answer = {"application/json": {"schema": {"$ref": "#/components/schemas/Answer"}}}
+    if "stream" in verb.asked.model_fields:
+        answer["text/event-stream"] = {"schema": {"type": "string"}}
     return {
         "operationId": name,
         "summary": summary,
         "requestBody": {"required": True, "content": {"application/json": body}},
-        "responses": _responses({"$ref": "#/components/schemas/Answer"}, list(REFUSALS)),
+        "responses": _responses(answer, list(REFUSALS)),
     }
 
 
 def _responses(answer: dict[str, Any], refusals: list[int]) -> dict[str, Any]:
     error = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
-    events = {"text/event-stream": {"schema": {"type": "string"}}}  # of `generate` with `stream`
-    found = {"200": {"description": "The answer.", "content": {"application/json": {"schema": answer}, **events}}}
+    found = {"200": {"description": "The answer.", "content": answer}}
     return {**found, **{str(status): {"description": REFUSALS[status], "content": error} for status in refusals}}
 
 
@@ -119,7 +122,7 @@ def docs_page(catalogue: Catalogue) -> str:
     parts = [
         "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
         "<title>heedful: routes</title><link rel=stylesheet href='/page/style.css'><main class=docs><h1>Routes</h1>"
-        "<p>The same for programs: <a href='/openapi.json'>openapi.json</a>. Every answer of a verb has "
+        "<p>Our own routes for programs: <a href='/openapi.json'>openapi.json</a>. Every answer of a verb has "
         "<code>results</code>, one for each of its <code>inputs</code>.</p>"
     ]
     for path, operations in described["paths"].items():

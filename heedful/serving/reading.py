@@ -87,10 +87,16 @@ def parsed(kind: type[M], body: bytes) -> M:
 
 
 def refused(error: ValidationError) -> Refusal:
-    """The first of the things that are wrong, in a sentence."""
-    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    """The first of the things that are wrong, in a sentence.
+
+    Where a field may be a text or a list, pydantic tells what is wrong with it as either: the one is meant that is more
+    than another type, or goes deeper. Which of them it was stands in the place, and is left out.
+    """
+    every = error.errors(include_url=False, include_context=False, include_input=False)
+    same = [one for one in every if one["loc"][:1] == every[0]["loc"][:1]]
+    first = max(same, key=lambda one: (len(one["loc"]), not one["type"].endswith("_type")))
     kind, message = first["type"], first["msg"]
-    place = ".".join(str(part) for part in first["loc"])[:SHOWN]
+    place = ".".join(str(part) for part in first["loc"] if part != "str" and "[" not in str(part))[:SHOWN]
     if kind == "json_invalid":
         remedy = "send a JSON object in UTF-8, no half of a surrogate pair in it"
         return Refusal(400, "not_json", message.replace("Invalid JSON", "the body is not JSON"), remedy=remedy)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
 import os
 import sys
 import threading
@@ -18,6 +19,8 @@ import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from heedful.errors import HeedfulError
+from heedful.inference.embedder import Embedder
+from heedful.inference.heap import give_back_freed_memory
 from heedful.inference.workers import MOST_WORKERS
 from heedful.serving.app import App, as_json, build_app
 from heedful.serving.batcher import Batcher, Bounds
@@ -34,6 +37,7 @@ from heedful.serving.wires.routes import foreign_routes
 
 # After SIGTERM connections stay open for so many seconds: a request that is on its way is told 503, and not cut off.
 LINGER = 0.3
+TIDYING = 10.0  # seconds between two times that freed memory is given back; it takes some milliseconds
 
 Tell = Callable[[str], object]
 
@@ -144,8 +148,9 @@ class Running:
 
     async def run(self) -> None:
         """Listen, load, answer until a signal comes, drain."""
-        loading = asyncio.ensure_future(self._load())
+        loading, tidying = asyncio.ensure_future(self._load()), asyncio.ensure_future(_give_back_now_and_then())
         await self.server.serve()
+        tidying.cancel()
         await loading
         if self.front is not None:
             self.front.cancel()
@@ -201,6 +206,8 @@ class Running:
         for one in service.catalogue.models.values():
             self.tell(f"  {one.name}: {', '.join(one.verbs)}")
             self.tell(f"    {speeds[one.name]}")
+            for note in one.model.folder.notes if isinstance(one.model, Embedder) else ():
+                self.tell(f"    {note}")
             if (int8 := getattr(one.model, "int8", None)) is not None:
                 self.tell(f"    {int8}")
         self.tell(f"  {effective(settings, service.batcher.threads)}")
@@ -214,6 +221,7 @@ def serve(folders: tuple[str, ...], settings: ServeSettings, tell: Tell) -> None
     running = Running(folders, settings, tell, loaded=_keep_what_is_there)
     try:
         running.server.config.load()
+        logging.getLogger("uvicorn.error").addFilter(_not_what_is_told_anyway)
         _run(running.run())
     except SystemExit:
         where = f"{settings.host}:{settings.port}"
@@ -221,6 +229,18 @@ def serve(folders: tuple[str, ...], settings: ServeSettings, tell: Tell) -> None
     if running.error is not None:
         raise running.error
     tell("stopped")
+
+
+async def _give_back_now_and_then() -> None:
+    """Batches of all sizes leave holes in each thread's heap, which would seem to grow for hours."""
+    while True:
+        await asyncio.sleep(TIDYING)
+        await asyncio.to_thread(give_back_freed_memory)
+
+
+def _not_what_is_told_anyway(record: logging.LogRecord) -> bool:
+    """Whether uvicorn's line is wanted; that an address is in use, which it logs bare, is told in our words."""
+    return not isinstance(record.msg, OSError)
 
 
 def _keep_what_is_there() -> None:

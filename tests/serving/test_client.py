@@ -75,8 +75,10 @@ def test_refusals_are_errors_with_the_servers_words(client: Client, live: Any) -
         client.fill("no mask")
     with pytest.raises(HeedfulError, match="a single input"):
         client.embed("one text")
-    with pytest.raises(HeedfulError, match="choose one: model=tiny or classify"):
+    with pytest.raises(HeedfulError, match="choose one by `model`: tiny or classify"):
         Client(live.url).embed(["a"])
+    with pytest.raises(HeedfulError, match=r"write http://127\.0\.0\.1:8000"):
+        Client("127.0.0.1:8000")
 
 
 class Moody(BaseHTTPRequestHandler):

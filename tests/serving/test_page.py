@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, Route, sync_playwright
 
 from heedful.cli.main import cli
 from heedful.serving.page import KINDS
@@ -292,3 +292,22 @@ def test_the_policy_lets_nothing_foreign_in(live: Any) -> None:
         assert live.http.get(f"/page/{name}").status_code == 404
     for text in (answer.text, *(live.http.get(f"/page/{name}").text for name in KINDS)):
         assert "http://" not in text and "https://" not in text
+
+
+def test_while_models_are_loaded_the_page_waits(live: Any, browser: Browser) -> None:
+    context = browser.new_context(locale="en-US")
+    page, asked = context.new_page(), list[str]()
+
+    def starting(route: Route) -> None:
+        asked.append(route.request.url)
+        if len(asked) > 1:
+            route.continue_()
+        else:
+            route.fulfill(status=503, json={"error": {"status": 503, "message": "the models are being loaded"}})
+
+    page.route("**/info", starting)
+    page.goto(live.url)
+    page.wait_for_selector("text=The models are being loaded …")
+    page.wait_for_selector("#run")
+    assert len(asked) == 2 and not page.locator("#answer").inner_text()
+    context.close()

@@ -58,6 +58,21 @@ def test_bodies_that_cannot_be_answered(live: Any, body: bytes, status: int, sai
     assert said.lower() in f"{error['message']} {error.get('remedy')}".lower()
 
 
+@pytest.mark.parametrize(
+    ("path", "body", "field", "said"),
+    [
+        ("/embed", {"inputs": []}, "inputs", "at least 1 item"),
+        ("/v1/embeddings", {"input": []}, "input", "at least 1 item"),
+        ("/embed", {"inputs": ["a", 7]}, "inputs.1", "valid string"),
+        ("/embed", {"inputs": 7}, "inputs", "valid"),
+        ("/embed", {}, "inputs", "missing"),
+    ],
+)
+def test_of_a_text_or_a_list_the_meant_one_is_told(live: Any, path: str, body: Any, field: str, said: str) -> None:
+    error = live.refused(path, json=body)
+    assert error["field"] == field and said in error["message"] and ".str" not in error["message"]
+
+
 def test_the_field_is_named(live: Any) -> None:
     assert live.refused(EMBED, json={"inputs": ["a", 7]})["field"] == "inputs.1"
     assert live.refused(EMBED, json={"inputs": ["a\0"]})["field"] == "inputs.0"
@@ -128,6 +143,7 @@ def test_a_bad_item_fails_alone(live: Any) -> None:
         ("en-zh", "translate", {"inputs": ["a"], "max_length": 1000}, "at most"),
         ("en-zh", "score", {"inputs": [["a"]]}, "no pair"),
         ("en-zh", "attention", {"inputs": [["a"]]}, "no pair"),
+        ("en-zh", "score", {"inputs": ["a text alone"]}, "give [source, translation]"),
         ("en-zh", "attention", {"inputs": [["a", "b"]], "layers": [9]}, "no layer 9"),
         ("answer", "answer", {"inputs": ["just a text"]}, "not understood"),
         ("choose", "choose", {"inputs": [{"context": "a", "choices": ["b"]}]}, "not understood"),

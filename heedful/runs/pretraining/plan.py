@@ -60,16 +60,11 @@ class Plan:
 
     def source(self, corpus: Corpus, objective: PretrainingObjective) -> PretrainingSource:
         """The batches of the run."""
-        phases = zip(self.stretches, self.steps, strict=True)
-        return PretrainingSource(
-            [
-                Phase(
-                    batches_of(objective, corpus, phase.recipe(self.recipe), self.duplicates), steps, phase.batch_size
-                )
-                for phase, steps in phases
-            ],
-            corpus.manifest["checksum"],
-        )
+        phases = [
+            Phase(batches_of(objective, corpus, one.recipe(self.recipe), self.duplicates), steps, one.batch_size)
+            for one, steps in zip(self.stretches, self.steps, strict=True)
+        ]
+        return PretrainingSource(phases, corpus.manifest["checksum"])
 
     @property
     def stretches(self) -> list[Stretch]:

@@ -176,6 +176,7 @@ function clocks(timing, total) {
 async function showStream(response, answer, asked, started) {
   const text = el("p", { class: "marked" }, el("span", { class: "soft" }, asked.prompt)), reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   answer.replaceChildren(text);
+  answer.setAttribute("aria-busy", "false"); // from here on it can be read
   let waiting = "";
   for (;;) {
     const { value, done } = await reader.read();
@@ -210,6 +211,16 @@ function speak() {
   if (state.info) drawVerbs();
 }
 
+// A server listens before its models are loaded; until then it says so, and is asked again.
+async function infoOnceLoaded() {
+  for (;;) {
+    const response = await send("/info");
+    if (response.status !== 503) return response.json();
+    $("answer").replaceChildren(el("p", { class: "soft", role: "status" }, w("loading")));
+    await new Promise((done) => setTimeout(done, 1000));
+  }
+}
+
 async function start() {
   spoken.language = saved("language") || (navigator.language.startsWith("zh") ? "zh" : "en");
   speak();
@@ -218,7 +229,7 @@ async function start() {
   $("inputs").addEventListener("input", (event) => { state.typed[event.target.name] = event.target.value; drawCalls(); });
   $("model").addEventListener("change", drawVerbs);
   try {
-    const told = await (await send("/info")).json();
+    const told = await infoOnceLoaded();
     if (told.error) return $("answer").replaceChildren(problem(told.error));
     state.info = told;
     $("model").replaceChildren(...told.models.map((one) => el("option", { value: one.name }, one.name)));

@@ -8,7 +8,7 @@ export const starts = (mask = "[MASK]") => ({ ...STARTS[spoken.language], mask: 
 const WORDS = {
   en: {
     skip: "Skip to the text", model: "Model", routes: "Routes", other_language: "中文", same_call: "The same call", what: "What to do", answer: "Answer",
-    key: "Key of this server", go: "Go", run: "Run", running: "Running …", stop: "Stop", ready: "The answer is there.", copy: "Copy", copied: "Copied",
+    key: "Key of this server", go: "Go", run: "Run", running: "Running …", loading: "The models are being loaded …", stop: "Stop", ready: "The answer is there.", copy: "Copy", copied: "Copied",
     text: "Text", texts: "Texts, one a line", pair: "Second text, if any", second: "Second text", question: "Question", context: "Context",
     choices: "Endings, one a line", prompt: "Prompt", max_tokens: "Most tokens", temperature: "Temperature (0: the likeliest)", query: "Query", source: "Source", translation: "Translation", top: "How many",
     beam: "Beam", n_best: "Translations", layer: "Layer", head: "Head", all_heads: "mean of all", pooling: "Pooling",
@@ -29,7 +29,7 @@ const WORDS = {
   },
   zh: {
     skip: "跳到文本", model: "模型", routes: "接口", other_language: "English", same_call: "用代码调用", what: "功能", answer: "结果",
-    key: "服务器密钥", go: "确定", run: "运行", running: "正在运行…", stop: "停止", ready: "结果已显示。", copy: "复制", copied: "已复制",
+    key: "服务器密钥", go: "确定", run: "运行", running: "正在运行…", loading: "正在加载模型…", stop: "停止", ready: "结果已显示。", copy: "复制", copied: "已复制",
     text: "文本", texts: "文本，每行一条", pair: "第二段文本（选填）", second: "第二段文本", question: "问题", context: "上下文",
     choices: "选项，每行一个", prompt: "开头", max_tokens: "词元上限", temperature: "温度（0：取最可能的）", query: "查询", source: "原文", translation: "译文", top: "数量",
     beam: "束宽", n_best: "译文条数", layer: "层", head: "注意力头", all_heads: "所有头的平均", pooling: "池化",

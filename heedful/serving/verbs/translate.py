@@ -12,7 +12,7 @@ from heedful.decoding import Beam
 from heedful.errors import HeedfulError
 from heedful.inference.teacher_forced import EncodedSides, align_pairs, encode_sides, score_pairs
 from heedful.inference.translator import NOTHING, Translation, Translator
-from heedful.serving.verbs.verb import Asked, AskedTexts, Verb, Work
+from heedful.serving.verbs.verb import Asked, AskedTexts, TextOrPair, Verb, Work
 from heedful.text.tokenizer import was_truncated
 
 WIDEST_BEAM = 64
@@ -79,10 +79,11 @@ def _told(translations: Sequence[Translation], alignment: Any) -> dict[str, Any]
     return told if alignment is None else {**told, "alignment": vars(alignment)}
 
 
-def source_and_target(given: list[str]) -> tuple[str, str]:
+def source_and_target(given: TextOrPair) -> tuple[str, str]:
     """Both texts of a pair."""
-    if len(given) != 2:
-        raise HeedfulError(f"a list of {len(given)} texts is no pair", remedy="give [source, translation]")
+    if isinstance(given, str) or len(given) != 2:
+        what = "a text alone" if isinstance(given, str) else f"a list of {len(given)} texts"
+        raise HeedfulError(f"{what} is no pair", remedy="give [source, translation]")
     return given[0], given[1]
 
 
@@ -94,7 +95,7 @@ def encoded_sides(units: Sequence[tuple[list[int], list[int]]]) -> EncodedSides:
 class PairsAsked(Asked):
     """Sources with their translations."""
 
-    inputs: list[list[str]] = Field(min_length=1, description="Lists of a source and its translation.")
+    inputs: list[TextOrPair] = Field(min_length=1, description="Lists of a source and its translation.")
 
 
 @dataclass(frozen=True)
