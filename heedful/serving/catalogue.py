@@ -72,12 +72,17 @@ class Catalogue:
         )
 
 
-def read_catalogue(folders: Sequence[str], settings: ServeSettings) -> Catalogue:
-    """Load all models, and the lines to search."""
+def read_catalogue(
+    folders: Sequence[str], settings: ServeSettings, tell: Callable[[str], object] = lambda line: None
+) -> Catalogue:
+    """Load all models, and the lines to search; which it is that takes its time is told."""
     named, lines = checked_names(folders, settings), settings.named_lines()
     how = (settings.device, settings.force, settings.precision)
-    models = {name: load(folder, *how, engine=settings.engine) for name, folder in named.items()}
-    return Catalogue([served(name, model, lines.get(name)) for name, model in models.items()])
+    found = []
+    for name, folder in named.items():
+        tell(f"  loading {name}")
+        found.append(served(name, load(folder, *how, engine=settings.engine), lines.get(name)))
+    return Catalogue(found)
 
 
 def checked_names(folders: Sequence[str], settings: ServeSettings) -> dict[str, str]:

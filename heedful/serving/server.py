@@ -178,7 +178,7 @@ class Running:
     def _open(self) -> None:
         """Load the models, warm them up, and let requests in."""
         batcher = own_batcher(self.settings, self.metrics)
-        catalogue = read_catalogue(self.folders, self.settings)
+        catalogue = read_catalogue(self.folders, self.settings, self.tell)
         speeds = warm_up(catalogue, batcher)
         self.metrics.watch(batcher)
         service = Service(catalogue, batcher, self.settings, self.metrics)
