@@ -22,13 +22,14 @@ import socket
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import numpy as np
 from materials import minilm
 from results_file import RESULTS, Table, load, write_results
 from served import Watched, serving
@@ -43,6 +44,7 @@ INPUTS = 8
 CLIENTS = 16
 # After a load, for so long at most: until the last connections are gone.
 SETTLING = 15.0
+SAMPLES = 120  # of the memory in a soak
 
 
 def run(server: Watched, model: str, **how: Any) -> Report:
@@ -88,8 +90,9 @@ def soak(server: Watched, model: str, seconds: float) -> Report:
     rate = 0.7 * run(server, model, clients=CLIENTS, seconds=min(20.0, part))["requests_a_second"]
     first = run(server, model, rate=rate, seconds=part)
     before = server.descriptors, server.mebibytes
-    between = run(server, model, rate=rate, seconds=max(0.1, seconds - 2 * part))
-    last = run(server, model, rate=rate, seconds=part)
+    with sampled(lambda: server.mebibytes, seconds / SAMPLES) as memory:
+        between = run(server, model, rate=rate, seconds=max(0.1, seconds - 2 * part))
+        last = run(server, model, rate=rate, seconds=part)
     return {
         "requests_a_second": rate,
         "answered": sum(one["answered"] for one in (first, between, last)),
@@ -99,7 +102,37 @@ def soak(server: Watched, model: str, seconds: float) -> Report:
         "errors": dict(sum((Counter(one["errors"]) for one in (first, between, last)), Counter[str]())),
         "wrong_answers": sum(one["wrong_answers"] for one in (first, between, last)),
         **held(server, before),
+        "memory_growth_percent_in_the_last_half": round(growth(memory[len(memory) // 2 :]), 2),
     }
+
+
+@contextmanager
+def sampled(value: Callable[[], float], every: float) -> Iterator[list[float]]:
+    """A list that gets the value every so many seconds until the end of the block."""
+    found, done = [value()], threading.Event()
+
+    def watch() -> None:
+        while not done.wait(every):
+            found.append(value())
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        yield found
+    finally:
+        done.set()
+        thread.join()
+
+
+def growth(values: Sequence[float]) -> float:
+    """By how many per cent a straight line through equally distant values rises from the first to the last.
+
+    Of two single values chance would say more than time: memory goes up and down by some per cent with each batch.
+    """
+    if len(values) < 2:
+        return 0.0
+    slope, start = np.polyfit(np.arange(len(values)), values, 1)
+    return float(100 * slope * (len(values) - 1) / start)
 
 
 def slow(server: Watched, model: str, seconds: float, connections: int) -> Report:
