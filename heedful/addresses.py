@@ -214,6 +214,13 @@ def working_copy(where: Path | Address, fetch: bool = True) -> Iterator[Path]:
         yield copy
 
 
+def check_reach(where: Path | Address) -> None:
+    """Refuse a place that other processes do not have."""
+    if isinstance(where, Address) and where.scheme == "memory":
+        what = "what one process keeps in its memory, the others do not see"
+        raise HeedfulError(what, where=where, remedy="work with one process, or name another address")
+
+
 def send(source: Path, where: Path | Address) -> None:
     """Bring a working copy to its place; what was worked on at its place is there already."""
     if isinstance(where, Address):

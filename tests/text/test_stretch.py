@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
-import pickle
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -29,10 +30,10 @@ def test_every_document_is_in_one_stretch(tmp_path: Path, name: str, scheme: str
     expected = list(read_documents(file))
     for length in (*range(1, size), size) if not scheme else (3, 11):
         cuts = [*range(0, size, length), size]
-        found = [read_documents(Stretch(file, *ends)) for ends in zip(cuts, cuts[1:], strict=False)]
+        found = [read_documents(Stretch(file, *ends)) for ends in pairwise(cuts)]
         assert [document for some in found for document in some] == expected, length
 
 
-def test_a_stretch_is_the_same_after_a_journey() -> None:
-    stretch = pickle.loads(pickle.dumps(Stretch("a.txt", 3, 9)))
+def test_a_copy_of_a_stretch_is_the_same() -> None:
+    stretch = copy.copy(Stretch("a.txt", 3, 9))  # by the way that pickles go
     assert (stretch, stretch.start, stretch.stop) == ("a.txt", 3, 9)

@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from heedful.addresses import Address, place, send, working_copy
+from heedful.addresses import Address, check_reach, place, send, working_copy
 from heedful.atomic import atomic_file, make_folder
 from heedful.data.corpus.corpus import (
     FORMAT,
@@ -90,7 +90,8 @@ def build_corpus(
     """
     folder = place(folder)
     files, reading = _every_file(files), replace(reading, held_out_files=_every_file(reading.held_out_files))
-    _check_reach(folder, workers)
+    if workers != 1:
+        check_reach(folder)
     tokenizer.require(("unk",), "a corpus")  # what a model needs beyond it, its pretraining asks for
     described = _described(settings, reading)
     finished = _prepare(folder, tokenizer, described, overwrite)
@@ -98,6 +99,7 @@ def build_corpus(
     entries: dict[str, list[dict[str, Any]]] = {"train": [], "held_out": []}
     kept = 0
     staging = _staging(folder, files, settings, reading, workers)
+    units: Generator[Unit | StagedUnit, None, None]
     units = _units(cutter, files, settings, reading) if staging is None else staging.units(cutter)
     arguments = (folder.absolute(), settings, _fingerprint(tokenizer, settings), finished)
     # Those who stage text began last, and end first.
@@ -274,12 +276,6 @@ def _every_file(files: Sequence[str]) -> tuple[str, ...]:
             raise HeedfulError("no such file", where=file, remedy="check the name")
         found += several
     return tuple(found)
-
-
-def _check_reach(folder: Path | Address, workers: Workers) -> None:
-    if isinstance(folder, Address) and folder.scheme == "memory" and workers != 1:
-        what = "what one process keeps in its memory, the others do not see"
-        raise HeedfulError(what, where=folder, remedy="build it with one of `workers`, or at another address")
 
 
 def _check_some(entries: dict[str, list[dict[str, Any]]], files: Sequence[str]) -> None:
