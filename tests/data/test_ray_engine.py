@@ -87,7 +87,7 @@ def test_vectors_that_an_engines_workers_write_are_those_of_this_process(
     unit: str,
     scheme: str,
 ) -> None:
-    """Interrupted after every second chunk but those that a commit came too late for, and gone on with."""
+    """Interrupted when two chunks are written and one is committed, and gone on with."""
     monkeypatch.setattr(vector_file, "COMMIT_EVERY", -1.0)
     monkeypatch.setattr(vector_parts, "PART_SECONDS", -1.0)
     wanted = tiny.features([-1], "concat", None, unit, False)
@@ -146,19 +146,23 @@ def test_a_text_that_is_too_long_is_refused_whoever_reads_it(tiny: Embedder, tmp
     assert "dog dog" in str(raised.value.where)
 
 
-@pytest.fixture
-def two_nodes() -> Iterator[tuple[Any, Callable[[], None]]]:
-    """A cluster of two nodes, and what kills the second one."""
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    """A cluster of one node."""
     os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_worker_niceness": "0"}
     from ray.cluster_utils import Cluster
 
     cluster = Cluster(initialize_head=True, head_node_args={**NODE, "include_dashboard": False})
-    try:
-        second: Any = cluster.add_node(**NODE)
-        cluster.wait_for_nodes()
-        yield cluster, lambda: cluster.remove_node(second, allow_graceful=False)
-    finally:
-        cluster.shutdown()
+    yield cluster
+    cluster.shutdown()
+
+
+@pytest.fixture
+def two_nodes(cluster: Any) -> tuple[Any, Callable[[], None]]:
+    """The cluster with a second node, and what kills that one."""
+    second: Any = cluster.add_node(**NODE)
+    cluster.wait_for_nodes()
+    return cluster, lambda: cluster.remove_node(second, allow_graceful=False)
 
 
 @needs_ray
