@@ -99,8 +99,7 @@ def build_corpus(
     entries: dict[str, list[dict[str, Any]]] = {"train": [], "held_out": []}
     kept = 0
     staging = _staging(folder, files, settings, reading, workers)
-    units: Generator[Unit | StagedUnit, None, None]
-    units = _units(cutter, files, settings, reading) if staging is None else staging.units(cutter)
+    units = _units(cutter, files, settings, reading, staging)
     arguments = (folder.absolute(), settings, _fingerprint(tokenizer, settings), finished)
     # Those who stage text began last, and end first.
     with closing(mapped(ShardBuilder, arguments, units, workers)) as made, closing(units):
@@ -157,8 +156,15 @@ def _staging(
 
 
 def _units(
-    cutter: Cutter, files: Sequence[str], settings: TokenSettings, reading: ReadingSettings
-) -> Generator[Unit, None, None]:
+    cutter: Cutter,
+    files: Sequence[str],
+    settings: TokenSettings,
+    reading: ReadingSettings,
+    staging: Staging | None,
+) -> Generator[Unit | StagedUnit, None, None]:
+    if staging is not None:
+        yield from staging.units(cutter)
+        return
     train = documents_of(files, reading.field, settings.layout)
     held_out = documents_of(reading.held_out_files, reading.field, settings.layout)
     yield from cutter.cut(train, held_out)
