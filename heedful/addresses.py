@@ -28,6 +28,8 @@ _NOT_WRITTEN = re.compile(r"[*?\[]|::")
 # Each store has errors of its own; that nobody answered can be told by their names alone.
 _UNANSWERED = re.compile("Connect|Timeout|Disconnected|gaierror")
 _PIECE = 1 << 20
+# How far a store is read ahead where only a stretch of a file is wanted; some take 50 MB by themselves.
+_AHEAD = 4 << 20
 
 
 class Address(str):
@@ -95,11 +97,26 @@ class Address(str):
             store, path = self._store()
             return [Address(store.unstrip_protocol(one)) for one in sorted(store.glob(path))]
 
-    def open(self) -> BinaryIO:
-        """The file, to be read from its beginning; its errors are told with the address."""
+    @property
+    def has_ranges(self) -> bool:
+        """Whether some of a file can be read without what stands before it; over HTTP that hangs on the server."""
+        return self.scheme not in ("http", "https") and "::" not in self
+
+    def open(self, start: int = 0) -> BinaryIO:
+        """The file, to be read from its beginning or from a byte of it; its errors are told with the address."""
         with _plain_errors(self):
             store, path = self._store()
-            return io.BufferedReader(_Stream(store.open(path, "rb"), self), _PIECE)
+            if not start:
+                return io.BufferedReader(_Stream(store.open(path, "rb"), self), _PIECE)
+            file = store.open(path, "rb", block_size=_AHEAD)
+            file.seek(start)
+            return io.BufferedReader(_Stream(file, self), _PIECE)
+
+    def read_range(self, start: int, stop: int) -> bytes:
+        """The bytes start … stop of the file."""
+        with _plain_errors(self):
+            store, path = self._store()
+            return cast("bytes", store.cat_file(path, start=start, end=stop))
 
     def read_text(self, encoding: str = "utf-8") -> str:
         """All of a small file."""
@@ -195,6 +212,13 @@ def working_copy(where: Path | Address, fetch: bool = True) -> Iterator[Path]:
         if fetch:
             _fetch(where, copy)
         yield copy
+
+
+def check_reach(where: Path | Address) -> None:
+    """Refuse a place that other processes do not have."""
+    if isinstance(where, Address) and where.scheme == "memory":
+        what = "what one process keeps in its memory, the others do not see"
+        raise HeedfulError(what, where=where, remedy="work with one process, or name another address")
 
 
 def send(source: Path, where: Path | Address) -> None:

@@ -10,7 +10,7 @@ import os
 import signal
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -39,7 +39,7 @@ Workers = int | Engine
 
 def mapped(
     make_tool: Callable[..., Callable[[In], Out]], arguments: tuple[Any, ...], tasks: Iterable[In], workers: Workers
-) -> Iterator[Out]:
+) -> Generator[Out, None, None]:
     """The results of `make_tool(*arguments)` on every task, in order; each worker makes its own tool once.
 
     One worker is this process itself. More are new processes, so `make_tool` must be importable and a script that

@@ -30,6 +30,8 @@ PATIENCE = 5.0
 _SETTINGS = 4
 _HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, _SETTINGS, 0, 0, 0, 0, 0])
 _AUTO = "auto"
+# As many calls of `mapped` go on at a time: the tasks of one may be made from the results of another.
+_TOOLS_KEPT = 2
 _tools: dict[str, Any] = {}
 
 
@@ -138,7 +140,8 @@ def _work(how: tuple[str, str, Callable[..., Any], tuple[Any, ...]], task: Any) 
         with one_thread_each():
             if name not in _tools:
                 _check_version(wanted)
-                _tools.clear()
+                while len(_tools) >= _TOOLS_KEPT:
+                    del _tools[next(iter(_tools))]
                 _tools[name] = make_tool(*arguments)
             return _tools[name](task)
     except HeedfulError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field, replace
@@ -11,11 +10,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from heedful.addresses import Address, place
+from heedful.addresses import Address, check_reach, place
 from heedful.data.processes import Engine
 from heedful.errors import HeedfulError
-from heedful.inference.embed_tasks import chunks_by
+from heedful.inference.embed_tasks import WrittenChunk, chunks_by, written_by
 from heedful.inference.embedder import Chunk, Embedder
+from heedful.inference.feature_lines import extract_features_lines
 from heedful.inference.features import Features
 from heedful.inference.heap import give_back_freed_memory
 from heedful.inference.onnx_engine import OnnxEncoder
@@ -39,7 +39,7 @@ class EmbedProgress:
     seconds: float = 0.0
     started: float = field(default_factory=time.perf_counter, repr=False)
 
-    def after(self, chunk: Chunk) -> EmbedProgress:
+    def after(self, chunk: Chunk | WrittenChunk) -> EmbedProgress:
         """The progress once `chunk` is done too."""
         return replace(
             self,
@@ -67,12 +67,15 @@ def embed_file(
 ) -> EmbedProgress:
     """Write the vectors of `texts` to `path` as npy, safetensors or jsonl; `truncate="error"` refuses long texts.
 
-    An `engine` has workers that compute the vectors, the same ones as without it.
+    An `engine` has workers that compute the vectors, the same ones as without it. They also write them where they can:
+    at an address, and on a path, which they must share, if each text has one vector.
     A finished file of the same texts and settings stays as it is; any other is refused unless `overwrite` is given.
     """
     _check(kind, wanted, truncate)
     width = wanted.width(model.encoder.config)
     request = _request(model, wanted, kind, model.limit(max_length))
+    if engine is not None:
+        check_reach(place(path))
     target = _target(place(path), VectorLayout(kind, width, wanted.unit != "sentence"), request, restart)
     digest = blake2b()
     source = iter(texts)
@@ -89,11 +92,14 @@ def embed_file(
     with target as file:
         committed = time.monotonic()
         # A resumed output is the same to the last bit, so its last few texts go the way they would have gone.
-        for chunk in _chunks(model, source, wanted, max_length, engine):
+        for chunk in _chunks(model, source, wanted, max_length, engine, file, done):
             if truncate == "error":
                 _refuse_truncation(chunk, progress.texts, model.limit(max_length))
-            lines = extract_features_lines(chunk, progress.texts, model, wanted) if kind == "jsonl" else None
-            file.append(chunk, lines)
+            if isinstance(chunk, WrittenChunk):
+                file.add_written(chunk.lengths, chunk.part)
+            else:
+                lines = extract_features_lines(chunk, progress.texts, model, wanted) if kind == "jsonl" else None
+                file.append(chunk, lines)
             _feed(digest, chunk.texts)
             progress = progress.after(chunk)
             on_progress(progress)
@@ -117,26 +123,20 @@ def _target(
 
 
 def _chunks(
-    model: Embedder, source: Iterator[str], wanted: Features, max_length: int | None, engine: Engine | None
-) -> Iterator[Chunk]:
+    model: Embedder,
+    source: Iterator[str],
+    wanted: Features,
+    max_length: int | None,
+    engine: Engine | None,
+    file: VectorFile | VectorParts,
+    first: int,
+) -> Iterator[Chunk] | Iterator[WrittenChunk]:
     if engine is None:
         return model.chunks(source, wanted, max_length, shortcut=False)
-    return chunks_by(engine, model, source, wanted, max_length)
-
-
-def extract_features_lines(chunk: Chunk, first: int, model: Embedder, wanted: Features) -> Iterator[str]:
-    """A chunk's token vectors in the layout of Google's extract_features: every token with the values of each layer."""
-    vocabulary = model.tokenizer.vocabulary
-    for number, (pieces, vectors) in enumerate(zip(chunk.pieces, chunk.vectors, strict=True), start=first):
-        by_layer = vectors.reshape(len(vectors), len(wanted.layers), -1).astype(float).round(6).tolist()
-        features = [
-            {
-                "token": vocabulary[piece],
-                "layers": [{"index": i, "values": v} for i, v in zip(wanted.layers, values, strict=True)],
-            }
-            for piece, values in zip(pieces.ids, by_layer, strict=True)
-        ]
-        yield json.dumps({"linex_index": number, "features": features}, ensure_ascii=False) + "\n"
+    writer = file.writer()
+    if writer is None:
+        return chunks_by(engine, model, source, wanted, max_length)
+    return written_by(engine, model, source, wanted, max_length, file.layout, writer, first)
 
 
 def _check(kind: str, wanted: Features, truncate: str) -> None:
@@ -216,9 +216,9 @@ def _feed(digest: blake2b, texts: Iterable[str]) -> None:
     digest.update("".join(f"{text}\n" for text in texts).encode())
 
 
-def _refuse_truncation(chunk: Chunk, first: int, limit: int) -> None:
-    for number, pieces in enumerate(chunk.pieces, start=first + 1):
-        if pieces.truncated:
+def _refuse_truncation(chunk: Chunk | WrittenChunk, first: int, limit: int) -> None:
+    for number, cut in enumerate(chunk.cut, start=first + 1):
+        if cut:
             raise HeedfulError(
                 f"text {number} is longer than {limit} tokens",
                 where=f"text {number}: {chunk.texts[number - first - 1][:60]!r} …",

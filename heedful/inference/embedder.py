@@ -76,9 +76,14 @@ class Chunk:
         return sum(len(p.ids) for p in self.pieces)
 
     @property
+    def cut(self) -> list[bool]:
+        """Of each text, whether it was longer than the limit."""
+        return [p.truncated for p in self.pieces]
+
+    @property
     def truncated(self) -> int:
         """How many texts were longer than the limit."""
-        return sum(p.truncated for p in self.pieces)
+        return sum(self.cut)
 
 
 class Embedder:

@@ -3,14 +3,18 @@
 Rows are appended to `NAME.partial`, and after each commit `NAME.partial.json` says how far it is good. Whoever starts
 the same request again goes on from there. When all is written the header is filled in and the file gets its name, and
 `NAME.origin.json` says what it was made of, so that nobody replaces it by something else unawares.
+
+Where a text has one row, workers can write theirs at their places; what is committed has been written by then.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import secrets
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO
@@ -25,6 +29,36 @@ from heedful.inference.vector_layout import VectorLayout, other_request
 
 # How often what is written is brought to the disk, in seconds: the most that a kill can cost.
 COMMIT_EVERY = 2.0
+_MARK_BYTES = 16
+
+
+@dataclass(frozen=True)
+class RowsInPlace:
+    """Writes rows into the unfinished file, in whatever process of a machine that shares its folder."""
+
+    partial: Path
+    layout: VectorLayout
+    mark: bytes  # in the place of the header, it tells this file from others of the same name
+
+    def __call__(self, first: int, lengths: bytes, rows: bytes) -> Mapping[str, Any]:
+        """Write the rows of the texts from number `first` on, down to the disk."""
+        self._check()
+        with plain_write_errors(self.partial), open(self.partial, "wb", opener=_as_it_is) as file:
+            file.seek(self.layout.start + first * (self.layout.text_bytes or 0))
+            file.write(rows)
+            file.flush()
+            os.fsync(file.fileno())
+        return {}
+
+    def _check(self) -> None:
+        try:
+            with self.partial.open("rb") as file:
+                ours = file.read(len(self.mark)) == self.mark
+        except OSError:
+            ours = False
+        if not ours:
+            remedy = "write to a path that all machines share, or to an address"
+            raise HeedfulError("the unfinished output is not found here", where=self.partial, remedy=remedy)
 
 
 class VectorFile:
@@ -64,6 +98,27 @@ class VectorFile:
         with plain_write_errors(self.partial):
             self._rows.write(self.layout.rows(chunk, lines))
             self._lengths.write(self.layout.lengths(chunk))
+
+    def writer(self) -> RowsInPlace | None:
+        """What workers write rows with; None where nobody knows the place of a row before all others are there."""
+        if self.layout.text_bytes is None:
+            return None
+        mark = secrets.token_bytes(_MARK_BYTES)
+        with plain_write_errors(self.partial):
+            end = self._rows.tell()
+            self._rows.seek(0)
+            self._rows.write(mark)
+            self._rows.flush()
+            os.fsync(self._rows.fileno())
+            self._rows.seek(end)
+        return RowsInPlace(self.partial.absolute(), self.layout, mark)
+
+    def add_written(self, lengths: bytes, part: Mapping[str, Any]) -> None:
+        """The rows of the next texts are in their place."""
+        texts = len(lengths) // 8
+        with plain_write_errors(self.partial):
+            self._rows.seek(texts * (self.layout.text_bytes or 0), os.SEEK_CUR)
+            self._lengths.write(lengths)
 
     def is_due(self, seconds: float) -> bool:
         """Whether to commit so long after the last time."""
@@ -126,6 +181,11 @@ class VectorFile:
             raise other_request(self.partial)
         whole = _size(self.partial) >= found["bytes"] and _size(self.partial_lengths) >= 8 * found["texts"]
         return found if whole else {}
+
+
+def _as_it_is(path: str, flags: int) -> int:
+    """Open for writing what is there, without making it or taking anything away."""
+    return os.open(path, flags & ~(os.O_CREAT | os.O_TRUNC))
 
 
 def _size(path: Path) -> int:

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -31,6 +31,11 @@ class VectorLayout:
     kind: str
     width: int
     ragged: bool
+
+    @property
+    def text_bytes(self) -> int | None:
+        """The bytes of a text's row, if it has one, so that its place is known beforehand."""
+        return None if self.ragged else 4 * self.width
 
     @property
     def start(self) -> int:
@@ -69,6 +74,14 @@ class VectorLayout:
     def footer(self, lengths: bytes) -> bytes:
         """What stands after them."""
         return lengths if self.kind == "safetensors" and self.ragged else b""
+
+
+class RowWriter(Protocol):
+    """What a worker writes the rows of some texts with; what it is told twice it writes twice, to no harm."""
+
+    def __call__(self, first: int, lengths: bytes, rows: bytes) -> Mapping[str, Any]:
+        """Write the rows of the texts from number `first` on; gives what the one who asks has to know of it."""
+        ...
 
 
 def other_request(where: object) -> HeedfulError:

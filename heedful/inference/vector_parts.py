@@ -1,8 +1,9 @@
 """Vectors streamed to an address, where nothing can be appended to a file: part by part, put together at the end.
 
-A commit writes what is new as `NAME.partial.00000-…`, the lengths of its texts and then their rows, and then
-`NAME.partial.json`, which names all parts with their checksums. Whoever starts the same request again, on whatever
-machine, goes on from there. At the end the parts are read back, checked, and become one file, the same as on a path.
+A commit writes what is new as `NAME.partial.00000-…`, the lengths of its texts and then their rows, unless workers
+have written a part for each chunk; and then `NAME.partial.json`, which names all parts with their checksums. Whoever
+starts the same request again, on whatever machine, goes on from there. At the end the parts are read back, checked, and
+become one file, the same as on a path.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ import hashlib
 import io
 import json
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
@@ -24,6 +27,25 @@ from heedful.inference.vector_layout import VectorLayout, other_request
 
 # A part is worth its round trips after so many seconds, the most that a kill can cost, or with so many bytes.
 PART_SECONDS, PART_BYTES = 30.0, 32_000_000
+# Parts on their way back at a time, since each answer of a store takes its time.
+AT_ONCE = 4
+
+
+@dataclass(frozen=True)
+class PartWriter:
+    """Writes parts beside the output, in whatever process."""
+
+    path: Address
+
+    def __call__(self, first: int, lengths: bytes, rows: bytes) -> Mapping[str, Any]:
+        """Write the rows of the texts from number `first` on; gives what the journal says of the part."""
+        content = lengths + rows
+        # Two that write one output have parts of their own, each named by its journal.
+        part = self.path.with_name(f"{self.path.name}.partial.{first:012d}-{secrets.token_hex(4)}")
+        with part.new_file() as file:
+            file.write(content)
+        count = int(np.frombuffer(lengths, "<i8").sum())
+        return {"name": part.name, "lengths": len(lengths), "rows": count, "checksum": _digest(content)}
 
 
 class VectorParts:
@@ -38,7 +60,7 @@ class VectorParts:
         if restart:
             self.forget()
         self.done = self._progress()
-        self._parts: list[dict[str, Any]] = list(self.done.get("parts", ()))
+        self._parts: list[Mapping[str, Any]] = list(self.done.get("parts", ()))
         self._rows: list[bytes] = []
         self._lengths: list[bytes] = []
 
@@ -58,21 +80,24 @@ class VectorParts:
         self._rows.append(self.layout.rows(chunk, lines))
         self._lengths.append(self.layout.lengths(chunk))
 
+    def writer(self) -> PartWriter:
+        """What workers write parts with."""
+        return PartWriter(self.path)
+
+    def add_written(self, lengths: bytes, part: Mapping[str, Any]) -> None:
+        """The rows of the next texts are in a part."""
+        self._parts.append(part)
+
     def is_due(self, seconds: float) -> bool:
         """Whether to commit so long after the last time."""
         return seconds > PART_SECONDS or sum(map(len, self._rows)) > PART_BYTES
 
     def commit(self, texts: int, digest: str, truncated: int) -> None:
         """Everything appended so far is good: `texts` texts whose contents have this digest."""
-        lengths = b"".join(self._lengths)
-        content = lengths + b"".join(self._rows)
-        # Two that write one output have parts of their own, each named by its journal.
-        part = self.path.with_name(f"{self.path.name}.partial.{len(self._parts):05d}-{secrets.token_hex(4)}")
-        with part.new_file() as file:
-            file.write(content)
-        rows = int(np.frombuffer(lengths, "<i8").sum())
-        self._parts.append({"name": part.name, "lengths": len(lengths), "rows": rows, "checksum": _digest(content)})
-        self._rows, self._lengths = [], []
+        if self._lengths:
+            lengths, rows = b"".join(self._lengths), b"".join(self._rows)
+            self._parts.append(self.writer()(texts - len(lengths) // 8, lengths, rows))
+            self._rows, self._lengths = [], []
         self._write_journal(texts=texts, digest=digest, truncated=truncated)
 
     def finish(self, texts: int, digest: str, truncated: int) -> None:
@@ -83,8 +108,7 @@ class VectorParts:
         self._origin_file.unlink(missing_ok=True)  # that of a file which is replaced now
         with self.path.new_file() as file:
             size = file.write(self.layout.header(sum(part["rows"] for part in self._parts), texts))
-            for part in self._parts:
-                content = self._read(part)
+            for part, content in zip(self._parts, self._contents(), strict=True):
                 lengths.write(content[: part["lengths"]])
                 size += file.write(content[part["lengths"] :])
             size += file.write(self.layout.footer(lengths.getvalue()))
@@ -122,6 +146,11 @@ class VectorParts:
             raise other_request(self.partial)
         there = {one.name for one in self.path.with_name("").iterdir()}
         return found if all(part["name"] in there for part in found["parts"]) else {}
+
+    def _contents(self) -> Iterator[bytes]:
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            for start in range(0, len(self._parts), AT_ONCE):
+                yield from pool.map(self._read, self._parts[start : start + AT_ONCE])
 
     def _read(self, part: Mapping[str, Any]) -> bytes:
         where = self.path.with_name(part["name"])

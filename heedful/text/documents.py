@@ -1,7 +1,7 @@
 """Streaming readers of text: lines, and documents made of lines.
 
 A document is what stands between blank lines of a plain text, or one object of a JSON-lines file. Whatever ends in
-`.gz` is unpacked on the way; `-` is standard input, and SCHEME://… an address.
+`.gz` is unpacked on the way; `-` is standard input, SCHEME://… an address, and a `Stretch` some of a file.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import warnings
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -21,6 +22,7 @@ from heedful.addresses import Address, place
 from heedful.errors import HeedfulError, TextWarning
 from heedful.text.encodings import SAMPLE, UTF8, binary_kind, current_encoding, likely_encoding, not_utf8
 from heedful.text.rows import DataSource, Rows, raised
+from heedful.text.stretch import Stretch
 from heedful.text.table_look import noticing_tables
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -60,8 +62,13 @@ def read_documents(path: str | Path, field: str = "text") -> Iterator[list[str]]
     for document in documents:
         empty = False
         yield document
-    if empty:
-        raise HeedfulError("no text in this file", where=_name(path), remedy="give a file that holds text")
+    if empty and not isinstance(path, Stretch):
+        raise no_text(_name(path))
+
+
+def no_text(where: object) -> HeedfulError:
+    """The error that a file has no documents."""
+    return HeedfulError("no text in this file", where=where, remedy="give a file that holds text")
 
 
 def read_texts(path: str | Path, field: str = "text") -> Iterator[str]:
@@ -71,6 +78,8 @@ def read_texts(path: str | Path, field: str = "text") -> Iterator[str]:
 
 def text_lines(path: str | Path) -> Iterator[str]:
     """The lines of a file in which each is a text; that it looks like a table is warned of."""
+    if isinstance(path, Stretch) and path.start:  # whoever has the first lines sees it
+        return read_lines(path)
     return noticing_tables(read_lines(path), _name(path))
 
 
@@ -170,8 +179,8 @@ def _decoded_lines(path: str | Path) -> Iterator[str]:
     encoding = current_encoding()
     with _open(path) as stream:
         if encoding == UTF8:
-            for number, raw in enumerate(stream, start=1):
-                yield _decode(raw.removeprefix(BYTE_ORDER_MARK) if number == 1 else raw, path, number)
+            for number, raw in enumerate(_raw_lines(path, stream), start=1):
+                yield _decode(raw, path, number)
             return
         # Here a line does not end where a byte says so. Only "\n" ends one, whatever else Python takes for an end.
         lines, number = io.TextIOWrapper(stream, encoding, newline="\n"), 0
@@ -183,6 +192,14 @@ def _decoded_lines(path: str | Path) -> Iterator[str]:
             raise HeedfulError(what, where=where, remedy="name another encoding, or none for UTF-8") from None
         finally:
             lines.detach()  # or it would close standard input
+
+
+def _raw_lines(path: str | Path, stream: BinaryIO) -> Iterator[bytes]:
+    lines = path.lines(stream, alone=is_json_lines(path)) if isinstance(path, Stretch) else iter(stream)
+    if not (isinstance(path, Stretch) and path.start):  # further on the mark is a character of the text
+        for first in islice(lines, 1):
+            yield first.removeprefix(BYTE_ORDER_MARK)
+    yield from lines
 
 
 def _decode(raw: bytes, path: str | Path, number: int) -> str:
@@ -217,6 +234,8 @@ def _sample(path: str | Path) -> bytes:
 
 
 def _name(path: str | Path) -> str:
+    if isinstance(path, Stretch) and path.start:
+        return f"{path} from byte {path.start:,} on"
     return "standard input" if str(path) == "-" else str(path)
 
 
@@ -227,8 +246,7 @@ def _open(path: str | Path) -> Iterator[BinaryIO]:
         return
     try:
         with ExitStack() as files:
-            where = place(path)
-            stream = files.enter_context(where.open() if isinstance(where, Address) else where.open("rb"))
+            stream = files.enter_context(_opened(place(path), path.opened_at if isinstance(path, Stretch) else 0))
             packed = str(path).endswith(".gz")
             yield cast(BinaryIO, files.enter_context(gzip.open(stream))) if packed else stream
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
@@ -237,3 +255,12 @@ def _open(path: str | Path) -> Iterator[BinaryIO]:
     except OSError as error:
         what = f"cannot be read: {error.strerror}"
         raise HeedfulError(what, where=_name(path), remedy="check the name and the rights") from error
+
+
+def _opened(where: Path | Address, start: int) -> BinaryIO:
+    if isinstance(where, Address):
+        return where.open(start)
+    file = where.open("rb")
+    if start:
+        file.seek(start)
+    return file

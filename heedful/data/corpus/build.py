@@ -7,6 +7,8 @@
 
 A shard hangs on its unit of text, the tokenizer and the settings, and says in its facts which these were. A build that
 was killed is started again with the same command: shards that are whole and still the right ones are kept.
+
+This process reads the text and cuts it into units, unless it could not feed all workers: then they read it.
 """
 
 from __future__ import annotations
@@ -14,12 +16,13 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from heedful.addresses import Address, place, send, working_copy
+from heedful.addresses import Address, check_reach, place, send, working_copy
 from heedful.atomic import atomic_file, make_folder
 from heedful.data.corpus.corpus import (
     FORMAT,
@@ -30,7 +33,9 @@ from heedful.data.corpus.corpus import (
     read_manifest,
     vocabulary_digest,
 )
+from heedful.data.corpus.pieces import pieces_of
 from heedful.data.corpus.reading import UNIT_BYTES, Cutter, Unit, documents_of
+from heedful.data.corpus.staging import ONE_READER_FEEDS, StagedUnit, Staging
 from heedful.data.corpus.tokens import TokenSettings, UnitTokeniser
 from heedful.data.processes import Workers, mapped
 from heedful.data.shards import Shard, file_digest, open_shard, write_shard
@@ -39,7 +44,10 @@ from heedful.errors import HeedfulError
 from heedful.text.tokenizer import Tokenizer
 
 _OURS = re.compile(r"(train|held_out)-\d{5,}\.safetensors|examples-.*|manifest\.json|tokenizer")
-_LEFT_OVER = re.compile(r"\.((train|held_out)-\d{5,}\.safetensors|manifest\.json)\.[0-9a-f]+\.tmp")
+_STAGED = r"staged-(train|held_out)-\d{5,}\.txt"
+_LEFT_OVER = re.compile(
+    rf"\.((train|held_out)-\d{{5,}}\.safetensors|manifest\.json|{_STAGED})\.[0-9a-f]+\.tmp|{_STAGED}"
+)
 _COUNTS = ("documents", "sentences", "tokens", "unknown")
 # What shards with words hold; another name for it makes a build of an earlier version be done again.
 _WORDS = "words as written"
@@ -82,22 +90,25 @@ def build_corpus(
     """
     folder = place(folder)
     files, reading = _every_file(files), replace(reading, held_out_files=_every_file(reading.held_out_files))
-    _check_reach(folder, workers)
+    if workers != 1:
+        check_reach(folder)
     tokenizer.require(("unk",), "a corpus")  # what a model needs beyond it, its pretraining asks for
     described = _described(settings, reading)
     finished = _prepare(folder, tokenizer, described, overwrite)
     cutter = Cutter(reading.held_out_share, reading.deduplicate, reading.unit_bytes)
     entries: dict[str, list[dict[str, Any]]] = {"train": [], "held_out": []}
     kept = 0
-    for entry, is_kept in mapped(
-        ShardBuilder,
-        (folder.absolute(), settings, _fingerprint(tokenizer, settings), finished),
-        _units(cutter, files, settings, reading),
-        workers,
-    ):
-        entries[entry["name"].split("-")[0]].append(entry)
-        kept += is_kept
-        on_progress(BuildProgress(cutter.size, cutter.documents, sum(map(len, entries.values())), kept))
+    staging = _staging(folder, files, settings, reading, workers)
+    units = _units(cutter, files, settings, reading, staging)
+    arguments = (folder.absolute(), settings, _fingerprint(tokenizer, settings), finished)
+    # Those who stage text began last, and end first.
+    with closing(mapped(ShardBuilder, arguments, units, workers)) as made, closing(units):
+        for entry, is_kept in made:
+            entries[entry["name"].split("-")[0]].append(entry)
+            kept += is_kept
+            if staging is not None:
+                staging.drop_used()
+            on_progress(BuildProgress(cutter.size, cutter.documents, sum(map(len, entries.values())), kept))
     _check_some(entries, files)
     if finished is not None and {entry["name"] for part in entries.values() for entry in part} != finished:
         raise _other_text(folder)
@@ -116,8 +127,9 @@ class ShardBuilder:
         with working_copy(folder / TOKENIZER) as copy:
             self.tokenise = UnitTokeniser(Tokenizer.load(copy), settings)
 
-    def __call__(self, unit: Unit) -> tuple[dict[str, Any], bool]:
+    def __call__(self, unit: Unit | StagedUnit) -> tuple[dict[str, Any], bool]:
         """The manifest's entry for the shard, and whether it was there."""
+        unit = unit if isinstance(unit, Unit) else unit.read(self.folder)
         where = self.folder / f"{unit.part}-{unit.number:05d}.safetensors"
         origin = {"input": unit.digest, "settings": self.fingerprint}
         with working_copy(where) as path:
@@ -131,10 +143,31 @@ class ShardBuilder:
             return _entry(open_shard(path)), kept
 
 
-def _units(cutter: Cutter, files: Sequence[str], settings: TokenSettings, reading: ReadingSettings) -> Iterator[Unit]:
+def _staging(
+    folder: Path | Address, files: Sequence[str], settings: TokenSettings, reading: ReadingSettings, workers: Workers
+) -> Staging | None:
+    """What lets the workers read the text, if they are many and there is more than one piece of it."""
+    if isinstance(workers, int) and workers <= ONE_READER_FEEDS:
+        return None
+    pieces = pieces_of(files, reading.held_out_files, reading.held_out_share, settings.layout)
+    if pieces is None or len(pieces) == 1:
+        return None
+    return Staging(folder.absolute(), pieces, reading.field, settings.layout, workers)
+
+
+def _units(
+    cutter: Cutter,
+    files: Sequence[str],
+    settings: TokenSettings,
+    reading: ReadingSettings,
+    staging: Staging | None,
+) -> Generator[Unit | StagedUnit, None, None]:
+    if staging is not None:
+        yield from staging.units(cutter)
+        return
     train = documents_of(files, reading.field, settings.layout)
     held_out = documents_of(reading.held_out_files, reading.field, settings.layout)
-    return cutter.cut(train, held_out)
+    yield from cutter.cut(train, held_out)
 
 
 def _is_lost(path: Path, origin: dict[str, str], finished: frozenset[str]) -> bool:
@@ -249,12 +282,6 @@ def _every_file(files: Sequence[str]) -> tuple[str, ...]:
             raise HeedfulError("no such file", where=file, remedy="check the name")
         found += several
     return tuple(found)
-
-
-def _check_reach(folder: Path | Address, workers: Workers) -> None:
-    if isinstance(folder, Address) and folder.scheme == "memory" and workers != 1:
-        what = "what one process keeps in its memory, the others do not see"
-        raise HeedfulError(what, where=folder, remedy="build it with one of `workers`, or at another address")
 
 
 def _check_some(entries: dict[str, list[dict[str, Any]]], files: Sequence[str]) -> None:

@@ -1,7 +1,8 @@
 """From text files to units of work: whole documents, cut where it depends on nothing but the text.
 
 A unit is plain text again, a line a paragraph or sentence and a blank line between documents, and becomes one shard.
-Because the cuts depend on the input alone, so does every shard, whoever makes it and when.
+Because the cuts depend on the input alone, so does every shard, whoever makes it and when. What is cut may be the
+documents themselves, or only where each of them is to be found.
 """
 
 from __future__ import annotations
@@ -11,16 +12,18 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import Literal
+from typing import Generic, Literal, TypeVar
 
 from heedful.data.text_files import is_delimited, read_documents
-from heedful.errors import HeedfulError
-from heedful.text.documents import is_json_lines, text_lines
+from heedful.text.documents import is_json_lines, no_text, text_lines
+from heedful.text.stretch import Stretch
 
 Layout = Literal["paragraphs", "sentences", "running"]
 LAYOUTS: tuple[Layout, ...] = ("paragraphs", "sentences", "running")
 Part = Literal["train", "held_out"]
+T = TypeVar("T")
 
+BETWEEN = b"\n\n"  # documents
 UNIT_BYTES = 4_000_000
 # A plain text without blank lines would be one endless document; it is cut after so many characters.
 LONGEST_DOCUMENT = 1_000_000
@@ -43,6 +46,16 @@ class Unit:
         return hashlib.blake2b(self.text, digest_size=16).hexdigest()
 
 
+@dataclass(frozen=True)
+class Dealt(Generic[T]):
+    """A document that belongs to a part by the hash of its text: the text, or where it is, and its bytes."""
+
+    part: Part
+    key: int
+    size: int
+    document: T
+
+
 @dataclass
 class Cutter:
     """Deals documents into units: a share by the hash of their text is held out, repeated ones may be dropped.
@@ -62,34 +75,50 @@ class Cutter:
     def cut(self, train: Iterable[list[str]], held_out: Iterable[list[str]] = ()) -> Iterator[Unit]:
         """The units of all documents; those of `held_out` are held out whatever their hash."""
         # What is held out by name is read first: a copy of it in the training text is the one to drop.
-        dealt = chain(self._dealt(held_out, 1.0), self._dealt(train, self.held_out_share))
-        waiting: dict[Part, list[bytes]] = {"train": [], "held_out": []}
+        dealt = chain(deal(held_out, 1.0), deal(train, self.held_out_share))
+        for part, number, texts in self.fill(dealt):
+            yield Unit(part, number, BETWEEN.join(texts))
+
+    def fill(self, dealt: Iterable[Dealt[T]]) -> Iterator[tuple[Part, int, list[T]]]:
+        """The part of each unit, its number there, and its documents."""
+        waiting: dict[Part, list[T]] = {"train": [], "held_out": []}
         sizes: dict[Part, int] = {"train": 0, "held_out": 0}
         numbers: dict[Part, int] = {"train": 0, "held_out": 0}
-        for part, text in dealt:
-            waiting[part].append(text)
-            sizes[part] += len(text)
+        for one in self._counted(dealt):
+            part = one.part
+            waiting[part].append(one.document)
+            sizes[part] += one.size
             if sizes[part] >= self.unit_bytes:
-                yield Unit(part, numbers[part], b"\n\n".join(waiting[part]))
+                yield part, numbers[part], waiting[part]
                 waiting[part], sizes[part] = [], 0
                 numbers[part] += 1
-        for part, texts in waiting.items():
-            if texts:
-                yield Unit(part, numbers[part], b"\n\n".join(texts))
+        for part, documents in waiting.items():
+            if documents:
+                yield part, numbers[part], documents
 
-    def _dealt(self, documents: Iterable[list[str]], held_out_share: float) -> Iterator[tuple[Part, bytes]]:
-        for lines in documents:
-            text = "\n".join(lines).encode()
+    def _counted(self, dealt: Iterable[Dealt[T]]) -> Iterator[Dealt[T]]:
+        for one in dealt:
             self.documents += 1
-            self.size += len(text) + 1
-            key = int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
+            self.size += one.size + 1
             if self.deduplicate:
-                if key in self._seen:
+                if one.key in self._seen:
                     self.duplicates += 1
                     continue
-                self._seen.add(key)
-            # The hash of the text, not the place: copies of a document stay on the same side.
-            yield ("held_out" if key < held_out_share * 2**64 else "train"), text
+                self._seen.add(one.key)
+            yield one
+
+
+def deal(documents: Iterable[list[str]], held_out_share: float) -> Iterator[Dealt[bytes]]:
+    """Documents, each with the part that it belongs to."""
+    for lines in documents:
+        text = "\n".join(lines).encode()
+        key = int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
+        yield Dealt(part_of(key, held_out_share), key, len(text), text)
+
+
+def part_of(key: int, held_out_share: float) -> Part:
+    """The part of a document by the hash of its text, not by its place: copies of it stay on the same side."""
+    return "held_out" if key < held_out_share * 2**64 else "train"
 
 
 def documents_of(
@@ -110,8 +139,8 @@ def documents_of(
         for document in documents:
             empty = False
             yield [line.strip() for line in document]
-        if empty:
-            raise HeedfulError("no text in this file", where=file, remedy="give a file that holds text")
+        if empty and not isinstance(file, Stretch):
+            raise no_text(file)
 
 
 def _between_blank_lines(path: str | Path) -> Iterator[list[str]]:
