@@ -17,7 +17,7 @@ import torch
 
 from heedful.atomic import atomic_file
 from heedful.inference.machine import memory
-from heedful.training.processor_name import instructions, processor_name
+from heedful.training.processor_name import generation, instructions, processor_name
 
 RESULTS = Path(__file__).resolve().parent.parent / "docs" / "results"
 
@@ -63,7 +63,7 @@ def machine() -> str:
     """The processor and what it can, its cores, the memory and the versions that matter for speed."""
     total = memory().rpartition(" of ")[2]
     versions = f"Python {platform.python_version()}, torch {torch.__version__}"
-    processor = f"{processor_name()} ({', '.join(instructions())})"
+    processor = f"{processor_name()} ({', '.join(filter(None, [generation(), *instructions()]))})"
     return f"{processor}, {os.cpu_count()} cores, {total} GiB, {versions}"
 
 

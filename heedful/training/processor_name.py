@@ -18,6 +18,12 @@ def processor_name() -> str:
     return _told("model name") or platform.processor() or platform.machine() or "unknown"
 
 
+def generation() -> str:
+    """Which of the processors of one name it is, as x86 numbers them: the same instructions may be twice as wide."""
+    family, model = _told("cpu family"), _told("model")
+    return f"family {family}, model {model}" if family and model else ""
+
+
 def instructions() -> list[str]:
     """The vector instructions that matter here, each once; none where the system does not tell."""
     flags = (_told("flags") or _told("Features")).split()

@@ -13,7 +13,10 @@ from heedful.training import processor_name as told
 from heedful.training.processor import computed_on
 from heedful.views.report import write_report
 
-X86 = "processor\t: 0\nmodel name\t: Some CPU: 9\nflags\t\t: fpu avx2 avx512f avx512_vnni avx512_bf16 amx_bf16\n"
+X86 = (
+    "processor\t: 0\ncpu family\t: 25\nmodel\t\t: 17\nmodel name\t: Some CPU: 9\n"
+    "flags\t\t: fpu avx2 avx512f avx512_vnni avx512_bf16 amx_bf16\n"
+)
 ARM = "processor\t: 0\nFeatures\t: fp asimd sve bf16\n"
 
 
@@ -32,6 +35,7 @@ def test_what_the_system_tells(
     (tmp_path / "cpuinfo").write_text(text)
     monkeypatch.setattr(told, "_CPUINFO", tmp_path / "cpuinfo")
     assert told.instructions() == found and told.processor_name() == (name or told.processor_name())
+    assert told.generation() == ("family 25, model 17" if name else "")
     lines = CliRunner().invoke(cli, ["--version"]).output.splitlines()
     assert lines[0].startswith("heedful, version ") and (name or "processor: ") in lines[1]
     assert lines[2].startswith("precision: bfloat16" if "bfloat16" in found else "precision: float32")
