@@ -37,7 +37,7 @@ from heedful.serving.wires.routes import foreign_routes
 
 # After SIGTERM connections stay open for so many seconds: a request that is on its way is told 503, and not cut off.
 LINGER = 0.3
-TIDYING = 10.0  # seconds between two times that freed memory is given back; it takes some milliseconds
+TIDYING = 10.0  # seconds between two times that freed memory is given back
 
 Tell = Callable[[str], object]
 
