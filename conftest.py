@@ -16,7 +16,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 # What a test may do without. All else is installed by the extra `dev`, so that its absence is a failure.
 OPTIONAL = (
     *("a GPU", "a browser", "$HEEDFUL_DATA", "$HEEDFUL_MODELS", "the extra bench", "make bench-setup"),
-    *("the extra ray", "Linux", "glibc", "POSIX signals", "an ordinary user", "oneDNN"),
+    *("the extra ray", "Linux", "glibc", "POSIX signals", "an ordinary user", "oneDNN", "openssl"),
 )
 ALLOWED = re.compile(rf"Skipped: needs ({'|'.join(map(re.escape, OPTIONAL))})(?!\w)")
 

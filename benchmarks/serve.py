@@ -1,6 +1,7 @@
 """The server under load, by `wrk`: with merging and without, and beside peers that answer the same request.
 
     python benchmarks/serve.py
+    python benchmarks/serve.py --alone                # only one client, beside Python; nothing is written
     python benchmarks/serve.py --peer plain='python serve_peer.py MODEL PORT' \\
         --peer infinity/embeddings:input='infinity_emb v2 --model-id MODEL --port PORT'
 
@@ -146,6 +147,16 @@ def one_query(model: str, url: str, name: str, blocks: int) -> dict[str, float]:
     return {**found, "difference_ms": found["http_p50_ms"] - found["python_p50_ms"]}
 
 
+def alone(model: str, blocks: int) -> dict[str, float]:
+    """One client of ours, while nobody else asks."""
+    ours = contenders(model, [])[0]
+    try:
+        ours.start()
+        return one_query(model, f"http://127.0.0.1:{ours.port}", "m", blocks)
+    finally:
+        ours.stop()
+
+
 def contenders(model: str, peers: Sequence[str]) -> list[Contender]:
     """Ours with merging and without, and the peers."""
     found = []
@@ -188,7 +199,7 @@ def measure(model: str, peers: Sequence[str], seconds: float, rounds: int, block
             for _ in range(rounds):
                 for one in everybody:
                     results[one.name].append(load_with_wrk(one, seconds, Path(folder)))
-        alone = one_query(model, f"http://127.0.0.1:{everybody[0].port}", "m", blocks)
+        one_client = one_query(model, f"http://127.0.0.1:{everybody[0].port}", "m", blocks)
     finally:
         for one in everybody:
             one.stop()
@@ -197,7 +208,13 @@ def measure(model: str, peers: Sequence[str], seconds: float, rounds: int, block
     }
     ours = medians["heedful"]["requests_per_second"]
     ratios = {name: ours / row["requests_per_second"] for name, row in medians.items() if name != "heedful"}
-    return {"load": medians, "ratios": ratios, "one_query": alone}
+    return {"load": medians, "ratios": ratios, "one_query": one_client}
+
+
+def told_of_one(found: dict[str, float]) -> str:
+    """What was found of one client, in a line."""
+    numbers = ", ".join(f"{name.replace('_', ' ')} {value:.2f}" for name, value in found.items())
+    return f"one client with one short query at a time: {numbers}"
 
 
 def main() -> None:
@@ -208,17 +225,21 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--blocks", type=int, default=20, help=f"of {QUERIES} queries of one client")
+    parser.add_argument("--alone", action="store_true", help="only that one client; print, and write nothing")
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1, help="of everybody")
     parser.add_argument("-o", "--output", type=Path, default=RESULTS / "serve.json")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    found = measure(options.model or str(minilm()), options.peer, options.seconds, options.rounds, options.blocks)
+    model = options.model or str(minilm())
+    if options.alone:
+        print(told_of_one(alone(model, options.blocks)))
+        return
+    found = measure(model, options.peer, options.seconds, options.rounds, options.blocks)
     rows = [[name, *(round(value, 2) for value in row.values())] for name, row in found["load"].items()]
     ratios = [
         f"heedful answers {ratio:.2f} times as many requests as {name}" for name, ratio in found["ratios"].items()
     ]
-    alone = ", ".join(f"{name.replace('_', ' ')} {value:.2f}" for name, value in found["one_query"].items())
-    told = [*ratios, f"one client with one short query at a time: {alone}"]
+    told = [*ratios, told_of_one(found["one_query"])]
     columns = ("server", "requests/s", "p50 ms", "p99 ms", "errors")
     what = (
         f"{CONNECTIONS} clients that wait for their answer, one short sentence a request, by wrk; "

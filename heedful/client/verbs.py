@@ -1,32 +1,19 @@
-"""A client of `heedful serve` with the methods of a loaded model; importing it loads neither torch nor the server.
-
-    from heedful.client import Client
-    with Client("http://127.0.0.1:8000") as model:        # Client(url, model="mini", api_key="…")
-        vectors = model.embed(["one text", "another"])
-
-Many inputs are sent in several requests and come back in order. Connections are kept. A server that is busy or not
-ready yet is asked again when it says so, until the total deadline is over. `AsyncClient` has the same methods to be
-awaited; `Client` awaits them on a loop in a thread of its own, where a deadline can end whatever is going on.
-"""
+"""What both clients ask, what becomes of the results, retries and the deadline; how bytes travel is a client's own."""
 
 from __future__ import annotations
 
-import asyncio
-import os
+import json
 import random
-import threading
 import time
-import weakref
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from itertools import count
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 import numpy as np
 
 from heedful.errors import HeedfulError
-
-if TYPE_CHECKING:
-    import httpx2
 
 AT_ONCE = 256  # inputs of a request
 AGAIN = (429, 503)  # statuses that a later try may change
@@ -43,26 +30,34 @@ class ServerError(HeedfulError):
         self.status, self.code, self.field = status, error.get("code"), where
 
 
+class Reply(NamedTuple):
+    """What a server has answered."""
+
+    status: int
+    retry_after: str | None
+    content: bytes
+
+
 @dataclass(frozen=True)
 class _Call:
     """A request, and until when it must be answered."""
 
     verb: str
-    body: Mapping[str, Any]
+    body: bytes
     until: float
 
     @property
     def left(self) -> float:
-        return max(0.001, self.until - time.monotonic())
+        return self.until - time.monotonic()
 
-    def pause(self, attempt: int, retry_after: str | None) -> float | None:
+    def pause(self, attempt: int, retry_after: str | None = None) -> float | None:
         """Seconds until the next try; None if there is no time left for one."""
         told = float(retry_after) if retry_after and retry_after.isdecimal() else None
         pause = told if told is not None else min(LONGEST_PAUSE, 0.1 * 2**attempt) * random.uniform(0.5, 1.0)
-        return pause if time.monotonic() + pause < self.until else None
+        return pause if pause < self.left else None
 
 
-class _Verbs:
+class Verbs:
     """The methods of both clients: what each of them asks, and what becomes of the results."""
 
     def __init__(
@@ -77,16 +72,18 @@ class _Verbs:
         """`model` may be left out where there is one only; `timeout` is for a whole call with its retries."""
         if timeout <= 0 or at_once < 1:
             raise HeedfulError("timeout and at_once must be above 0", remedy="leave them out")
-        if not url.startswith(("http://", "https://")):
-            raise HeedfulError("this is no address of a server", where=url, remedy=f"write http://{url}")
+        _check_address(url)
         self.url, self.model, self.timeout = url.rstrip("/"), model, timeout
         self.at_once, self.retry = at_once, retry
-        self.headers = {"authorization": f"Bearer {api_key}"} if api_key else {}
-        self._http = self._connections()
+        if api_key and not api_key.isprintable():
+            raise HeedfulError("the key has characters that no key has", remedy="strip it of the end of its line")
+        self.headers = {"accept": "application/json", "content-type": "application/json"}
+        self.headers |= {"authorization": f"Bearer {api_key}"} if api_key else {}
+        self._open()
 
     def info(self) -> Any:
         """Models, verbs, limits and versions of the server."""
-        return self._answer(self._info())
+        return self._answer(self._info(time.monotonic() + self.timeout))
 
     def embed(self, texts: Sequence[str], unit: str = "sentence", **options: Any) -> Any:
         """Vectors (texts, width); of words or tokens a list of arrays.
@@ -148,20 +145,23 @@ class _Verbs:
         """The results of any verb, in the order of the inputs."""
         return self._answer(self._asked(verb, inputs, lambda found: found, **options))
 
+    def _open(self) -> None:
+        """Make what the connections are kept in."""
+        raise NotImplementedError
+
     def _answer(self, answer: Coroutine[Any, Any, Any]) -> Any:
         """What a method gives back: the answer, or what can be awaited for it."""
         raise NotImplementedError
 
-    def _connections(self) -> httpx2.AsyncClient:
-        import httpx2
+    async def _exchange(self, method: str, path: str, body: bytes, seconds: float) -> Reply:
+        """What the server answers to a request, within so many seconds; an OSError if there is no answer."""
+        raise NotImplementedError
 
-        limits = httpx2.Limits(max_connections=None, max_keepalive_connections=KEPT)
-        # Reading the certificates of all authorities takes longer than most answers, and http has no use for them.
-        checked = not self.url.startswith("http://")
-        return httpx2.AsyncClient(base_url=self.url, headers=self.headers, limits=limits, verify=checked)
+    async def _sleep(self, seconds: float) -> None:
+        raise NotImplementedError
 
-    async def _info(self) -> dict[str, Any]:
-        found: dict[str, Any] = await self._send("GET", "/info", _Call("info", {}, time.monotonic() + self.timeout))
+    async def _info(self, until: float) -> dict[str, Any]:
+        found: dict[str, Any] = await self._send("GET", "/info", _Call("info", b"", until))
         return found
 
     async def _asked(
@@ -175,49 +175,69 @@ class _Verbs:
         """Ask for all inputs, so many at once, and make of the results what the method gives back."""
         if isinstance(inputs, str | Mapping):
             raise HeedfulError("a single input", remedy="give a list of inputs, such as [text]")
+        until = time.monotonic() + self.timeout
         if self.model is None:
-            self.model = _only_model(await self._info())
+            self.model = _only_model(await self._info(until))
         path, results = f"/v1/models/{self.model}/{verb}", list[Any]()
-        for call in self._calls(verb, inputs, at_once or self.at_once, options):
-            results += (await self._send("POST", path, call))["results"]
+        for body in _bodies(inputs, at_once or self.at_once, options):
+            results += (await self._send("POST", path, _Call(verb, body, until)))["results"]
         return shape(_whole(results))
 
-    def _calls(self, verb: str, inputs: Sequence[Any], at_once: int, options: Mapping[str, Any]) -> Iterator[_Call]:
-        until = time.monotonic() + self.timeout
-        given = {name: value for name, value in options.items() if value is not None}
-        for start in range(0, len(inputs), at_once):
-            yield _Call(verb, {"inputs": list(inputs[start : start + at_once]), **given}, until)
-
     async def _send(self, method: str, path: str, call: _Call) -> Any:
-        import httpx2
-
-        for attempt in range(1_000_000):
+        for attempt in count():
+            if call.left <= 0:
+                break
             try:
-                body = {"json": dict(call.body)} if call.body else {}
-                sent = self._http.request(method, path, timeout=call.left, **body)  # type: ignore[arg-type]
-                response = await asyncio.wait_for(sent, call.left)
-            except (httpx2.TimeoutException, asyncio.TimeoutError, TimeoutError):
-                raise _late(call) from None
-            except httpx2.TransportError as error:
-                pause, refusal = call.pause(attempt, None), _unreachable(self.url, error)
+                reply = await self._exchange(method, path, call.body, call.left)
+            except OSError as error:
+                if call.left <= 0:
+                    break
+                pause, refusal = call.pause(attempt), _unreachable(self.url, error)
             else:
-                if response.status_code == 200:
-                    return response.json()
-                pause, refusal = call.pause(attempt, response.headers.get("retry-after")), _refused(response)
-                if response.status_code not in AGAIN:
+                if reply.status == 200:
+                    return _read(reply, self.url)
+                pause, refusal = call.pause(attempt, reply.retry_after), _refused(reply)
+                if reply.status not in AGAIN:
                     raise refusal
             if pause is None or not self.retry:
                 raise refusal
-            await asyncio.sleep(pause)
+            await self._sleep(pause)
         raise _late(call)
 
 
-def _refused(response: httpx2.Response) -> ServerError:
+def _check_address(url: str) -> None:
     try:
-        error = response.json()["error"]
+        parts = urlsplit(url)
+        sound = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:  # of a port that is no number
+        sound = False
+    if not sound:
+        remedy = "write http://HOST:PORT" if "//" in url else f"write http://{url}"
+        raise HeedfulError("this is no address of a server", where=url, remedy=remedy)
+
+
+def _bodies(inputs: Sequence[Any], at_once: int, options: Mapping[str, Any]) -> Iterator[bytes]:
+    """The requests for all inputs, so many in each."""
+    given = {name: value for name, value in options.items() if value is not None}
+    for start in range(0, len(inputs), at_once):
+        asked = {"inputs": list(inputs[start : start + at_once]), **given}
+        yield json.dumps(asked, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _read(reply: Reply, url: str) -> Any:
+    try:
+        return json.loads(reply.content)
+    except ValueError:
+        what = "what answers there is not heedful serve"
+        raise HeedfulError(what, where=url, remedy="check the address, and what stands before the server") from None
+
+
+def _refused(reply: Reply) -> ServerError:
+    try:
+        error = json.loads(reply.content)["error"]
     except (ValueError, KeyError, TypeError):
         error = {}
-    return ServerError(response.status_code, error if isinstance(error, Mapping) else {"message": str(error)})
+    return ServerError(reply.status, error if isinstance(error, Mapping) else {"message": str(error)})
 
 
 def _late(call: _Call) -> HeedfulError:
@@ -264,69 +284,3 @@ def _only_model(info: Mapping[str, Any]) -> str:
     if len(names) != 1:
         raise HeedfulError("the server has several models", remedy=f"choose one by `model`: {' or '.join(names)}")
     return str(names[0])
-
-
-class AsyncClient(_Verbs):
-    """A model of a server, with the methods of a loaded one to be awaited; many tasks may use it at once."""
-
-    async def __aenter__(self) -> AsyncClient:
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
-        await self.close()
-
-    async def close(self) -> None:
-        """Close the connections."""
-        await self._http.aclose()
-
-    def _answer(self, answer: Coroutine[Any, Any, Any]) -> Awaitable[Any]:
-        return answer
-
-
-class Client(_Verbs):
-    """A model of a server, with the methods of a loaded one; many threads may use it at once."""
-
-    _loop: asyncio.AbstractEventLoop | None = None
-    _process = 0
-    _starting = threading.Lock()
-
-    def __enter__(self) -> Client:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the connections and end the thread; the next call opens them again."""
-        with self._starting:
-            loop, self._loop = self._loop, None
-            if loop is not None and self._process == os.getpid():
-                asyncio.run_coroutine_threadsafe(self._http.aclose(), loop).result()
-                _stop(loop)
-
-    def _answer(self, answer: Coroutine[Any, Any, Any]) -> Any:
-        future = asyncio.run_coroutine_threadsafe(answer, self._running())
-        try:
-            return future.result()
-        except BaseException:  # Ctrl-C too: nobody waits for it any more
-            future.cancel()
-            raise
-
-    def _running(self) -> asyncio.AbstractEventLoop:
-        """The loop in its thread; a process that was forked off has neither, and makes its own."""
-        with self._starting:
-            if self._loop is None or self._process != os.getpid():
-                self._loop, self._process, self._http = asyncio.new_event_loop(), os.getpid(), self._connections()
-                threading.Thread(target=_run, args=(self._loop,), name="heedful-client", daemon=True).start()
-                weakref.finalize(self, _stop, self._loop)  # of a client that nobody has closed
-            return self._loop
-
-
-def _run(loop: asyncio.AbstractEventLoop) -> None:
-    loop.run_forever()
-    loop.close()
-
-
-def _stop(loop: asyncio.AbstractEventLoop) -> None:
-    if not loop.is_closed():
-        loop.call_soon_threadsafe(loop.stop)
