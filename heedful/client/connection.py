@@ -1,25 +1,17 @@
-"""A connection to an HTTP server, and one request on it after the other.
-
-There is a deadline for all of an exchange. A socket has a timeout for each read only, and a server that sends a byte
-now and then would be waited for without end, so that each read is given what is left of the time.
-"""
+"""A connection to an HTTP server, and one request on it after the other."""
 
 from __future__ import annotations
 
-import io
 import os
 import queue
 import select
 import socket
 import ssl
 import threading
-import time
-from http.client import HTTPException, HTTPResponse, IncompleteRead
 from typing import Any
 
+from heedful.client.incoming import Incoming, left
 from heedful.client.verbs import Reply
-
-BUFFER = 64 * 1024  # bytes that are read at once; most answers are shorter
 
 
 class Stale(ConnectionError):
@@ -35,7 +27,7 @@ class Connection:
         # A request is one piece: it need not wait for the next.
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if secure is not None:
-            self.socket.settimeout(_left(until))
+            self.socket.settimeout(left(until))
             self.socket = secure.wrap_socket(self.socket, server_hostname=host)
 
     @property
@@ -44,22 +36,15 @@ class Connection:
         return self.process == os.getpid() and not _readable(self.socket)
 
     def exchange(self, request: bytes, until: float) -> tuple[Reply, bool]:
-        """What is answered to a request, and whether another may follow."""
-        incoming = _Incoming(self.socket, until)
+        """What is answered to a request, and whether another may follow; all of it by a time of the monotonic clock."""
+        incoming = Incoming(self.socket, until)
         try:
             self._send(request, until)
-            with HTTPResponse(incoming) as response:  # type: ignore[arg-type]
-                response.begin()
-                content = response.read()
+            return incoming.reply()
         except ConnectionError as error:
             if incoming.begun:
                 raise
             raise Stale(str(error)) from error
-        except IncompleteRead as error:
-            raise ConnectionError("the answer has broken off") from error
-        except HTTPException as error:
-            raise ConnectionError(f"the answer is not HTTP: {error!r}") from error
-        return Reply(response.status, response.headers["retry-after"], content), not response.will_close
 
     def close(self) -> None:
         """Close it; in a process that was forked off, only its own end."""
@@ -68,34 +53,8 @@ class Connection:
     def _send(self, request: bytes, until: float) -> None:
         rest = memoryview(request)
         while rest:
-            self.socket.settimeout(_left(until))
+            self.socket.settimeout(left(until))
             rest = rest[self.socket.send(rest) :]
-
-
-class _Incoming(io.RawIOBase):
-    """What a socket receives by a certain time, for `HTTPResponse`, to which it is the socket."""
-
-    def __init__(self, receiving: socket.socket, until: float) -> None:
-        self.socket, self.until, self.begun = receiving, until, False
-
-    def makefile(self, mode: str) -> io.BufferedReader:
-        return io.BufferedReader(self, BUFFER)
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        self.socket.settimeout(_left(self.until))
-        count = self.socket.recv_into(buffer)
-        self.begun = self.begun or count > 0
-        return count
-
-
-def _left(until: float) -> float:
-    left = until - time.monotonic()
-    if left <= 0:
-        raise TimeoutError
-    return left
 
 
 def _readable(connected: socket.socket) -> bool:
@@ -113,7 +72,7 @@ def _connected(host: str, port: int, until: float) -> socket.socket:
     for tried, (family, kind, protocol, _, address) in enumerate(addresses):
         connected = socket.socket(family, kind, protocol)
         try:
-            connected.settimeout(_left(until) / (len(addresses) - tried))
+            connected.settimeout(left(until) / (len(addresses) - tried))
             connected.connect(address)
         except BaseException as failed:
             connected.close()
@@ -139,7 +98,7 @@ def _addresses(host: str, port: int, until: float) -> list[Any]:
 
     threading.Thread(target=ask, daemon=True).start()
     try:
-        addresses = found.get(timeout=_left(until))
+        addresses = found.get(timeout=left(until))
     except queue.Empty:
         raise TimeoutError from None
     if isinstance(addresses, OSError):

@@ -153,7 +153,7 @@ def test_an_answer_that_breaks_off_is_asked_for_again(scripted: Callable[..., Sc
         Client(server.url, "any", retry=False).embed(["a"])
 
 
-PARTS = b"%x\r\n%b\r\n%x;more\r\n%b\r\n0\r\n\r\n" % (5, BODY[:5], len(BODY) - 5, BODY[5:])
+PARTS = b"%x\r\n%b\r\n%x;more\r\n%b\r\n0\r\nlast: 1\r\n\r\n" % (5, BODY[:5], len(BODY) - 5, BODY[5:])
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ PARTS = b"%x\r\n%b\r\n%x;more\r\n%b\r\n0\r\n\r\n" % (5, BODY[:5], len(BODY) - 5,
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + PARTS,
         b"HTTP/1.1 200 OK\r\n\r\n" + BODY,  # until the end of the connection
         b"HTTP/1.0 200 OK\r\ncontent-length: %d\r\n\r\n" % len(BODY) + BODY,
-        b"HTTP/1.1 100 Continue\r\n\r\n" + ANSWER,
+        b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n" + ANSWER,
     ],
 )
 def test_all_ways_to_say_how_long_an_answer_is(scripted: Callable[..., Scripted], answer: bytes) -> None:
@@ -187,7 +187,12 @@ def test_what_is_not_of_heedful_serve(scripted: Callable[..., Scripted]) -> None
     with pytest.raises(HeedfulError, match="not heedful serve"):
         Client(scripted(once(b"HTTP/1.1 200 OK\r\n" + page)).url, "any").embed(["a"])
     with pytest.raises(HeedfulError, match="the answer is not HTTP"):
-        Client(scripted(once(b"220 mail ready\r\n")).url, "any", retry=False).embed(["a"])
+        Client(scripted(once(b"220 mail ready\r\n\r\n")).url, "any", retry=False).embed(["a"])
+    for length in (b"content-length: many", b"content-length: -1", b"transfer-encoding: chunked\r\n\r\nmany"):
+        with pytest.raises(HeedfulError, match=r"its length is '(many|-1)'"):
+            Client(scripted(once(b"HTTP/1.1 200 OK\r\n%b\r\n\r\n" % length)).url, "any", retry=False).embed(["a"])
+    with pytest.raises(HeedfulError, match="the head of the answer has no end"):
+        Client(scripted(once(b"HTTP/1.1 200 OK\r\nx: " + b"y" * 100_000)).url, "any", retry=False).embed(["a"])
     for wrong in ("http://", "http://host:port", "ftp://host"):
         with pytest.raises(HeedfulError, match="no address of a server"):
             Client(wrong)
