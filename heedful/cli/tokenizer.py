@@ -141,8 +141,12 @@ def _table(encoding: Encoding, sides: tuple[str, str]) -> Table:
 
     table = Table("piece", "id", "text", "offsets", "word", "side")
     rows = zip(encoding.tokens, encoding.ids, encoding.offsets, encoding.word_ids, encoding.sequence_ids, strict=True)
+    last = None
     for piece, number, (start, end), word, side in rows:
+        # Of a character that is cut into bytes, each piece has the place; the character is shown once.
+        text = "" if side is None or (start, end, side) == last else sides[side][start:end]
         # A special token stands nowhere in the text.
-        place = [] if side is None else [sides[side][start:end], f"{start}–{end}", str(word), "AB"[side]]
+        place = [] if side is None else [text, f"{start}–{end}", str(word), "AB"[side]]
         table.add_row(*map(Text, [piece, str(number), *place]))
+        last = (start, end, side)
     return table

@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 
 from heedful.checkpoints.folder import read_folder
-from heedful.checkpoints.translation_folder import is_translation, load_translation
+from heedful.checkpoints.translation_folder import is_translation, load_translation, read_shape
 from heedful.errors import HeedfulError
 from heedful.inference.embedder import Embedder
 from heedful.inference.predictor import Predictor
@@ -37,6 +37,15 @@ def load(
     if is_translation(model_path(folder)):
         return load_translator(folder, device, engine, precision, force, texts)
     return load_embedder(folder, device, force, precision, texts, engine)
+
+
+def check_model(folder: str | Path, force: bool = False) -> None:
+    """Refuse what `load` would refuse, as far as it can be known before any weight is loaded."""
+    path = model_path(folder)
+    if is_translation(path):
+        read_shape(path)
+    else:
+        read_folder(path, force)
 
 
 def load_embedder(

@@ -14,7 +14,7 @@ from heedful.checkpoints.task_folder import TASK
 from heedful.data.text_files import read_texts
 from heedful.errors import HeedfulError
 from heedful.inference.embedder import Embedder
-from heedful.inference.load import load
+from heedful.inference.load import check_model, load
 from heedful.inference.search import RECORD, Index
 from heedful.inference.transformer_attention import has_maps
 from heedful.inference.translator import Translator
@@ -73,10 +73,10 @@ class Catalogue:
 
 
 def read_catalogue(
-    folders: Sequence[str], settings: ServeSettings, tell: Callable[[str], object] = lambda line: None
+    named: Mapping[str, str], settings: ServeSettings, tell: Callable[[str], object] = lambda line: None
 ) -> Catalogue:
-    """Load all models, and the lines to search; which it is that takes its time is told."""
-    named, lines = checked_names(folders, settings), settings.named_lines()
+    """Load all models, folders by name, and the lines to search; which it is that takes its time is told."""
+    lines = settings.named_lines()
     how = (settings.device, settings.force, settings.precision)
     found = []
     for name, folder in named.items():
@@ -86,12 +86,14 @@ def read_catalogue(
 
 
 def checked_names(folders: Sequence[str], settings: ServeSettings) -> dict[str, str]:
-    """The folders by name; lines to search that belong to none of them are refused."""
+    """The folders by name; what is no model is refused, and lines to search that belong to none of them."""
     named = model_names(folders, settings.named_models())
     for name in settings.named_lines():
         if name not in named:
             what, there = f"there are lines to search for {name}, which is no model here", ", ".join(named)
             raise HeedfulError(what, remedy=f"the models are {there}")
+    for folder in named.values():
+        check_model(folder, settings.force)
     return named
 
 

@@ -38,7 +38,7 @@ async def read_body(request: Request, most: int) -> bytes:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         remedy = "send `Content-Type: application/json`"
-        raise Refusal(415, "not_json", "the body is not declared as JSON", field="content-type", remedy=remedy)
+        raise Refusal(415, "not_declared", "the body is not declared as JSON", field="content-type", remedy=remedy)
     announced = request.headers.get("content-length", "0")
     _check_size(int(announced) if announced.isascii() and announced.isdigit() else 0, most)
     parts: list[bytes] = []

@@ -137,7 +137,7 @@ class Running:
         """`tell` is given lines for a reader; `loaded` is called once all models are there."""
         self.loaded = loaded
         self.names = checked_names(folders, settings)  # what is wrong with them is told before anything is opened
-        self.folders, self.settings, self.tell = folders, settings, tell
+        self.settings, self.tell = settings, tell
         self.key = api_key(settings)
         self.metrics = Metrics()
         self.door = Door()
@@ -178,7 +178,7 @@ class Running:
     def _open(self) -> None:
         """Load the models, warm them up, and let requests in."""
         batcher = own_batcher(self.settings, self.metrics)
-        catalogue = read_catalogue(self.folders, self.settings, self.tell)
+        catalogue = read_catalogue(self.names, self.settings, self.tell)
         speeds = warm_up(catalogue, batcher)
         self.metrics.watch(batcher)
         service = Service(catalogue, batcher, self.settings, self.metrics)

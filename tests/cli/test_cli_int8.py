@@ -113,7 +113,7 @@ def test_translate(tiny_translators: dict[str, Path], lines: Path, tmp_path: Pat
 
 
 def test_serve_computes_in_int8(tiny_folder: Path, tiny_translators: dict[str, Path]) -> None:
-    folders = [str(tiny_folder), str(tiny_translators["transformer"])]
+    folders = {"tiny": str(tiny_folder), "en-zh": str(tiny_translators["transformer"])}
     models = read_catalogue(folders, ServeSettings(precision="int8", force=True)).models
     assert [one.model.int8 is not None for one in models.values()] == [True, True]
-    assert read_catalogue(folders[:1], ServeSettings()).models["tiny"].model.int8 is None
+    assert read_catalogue({"tiny": str(tiny_folder)}, ServeSettings()).models["tiny"].model.int8 is None

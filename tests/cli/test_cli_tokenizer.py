@@ -6,6 +6,7 @@ from click.testing import CliRunner
 
 from heedful.cli.tokenizer import command
 from heedful.errors import HeedfulError
+from tests.gpt_folder import byte_level_tokenizer
 
 
 def run(*arguments):
@@ -27,6 +28,14 @@ def test_train_and_show(tmp_path):
     assert rows[0] == ["[CLS]", "2", "", "", "", ""]
     assert rows[-4] == ["中", str(pieces.index("中")), "中", "6–7", "1", "A"]
     assert rows[-2] == ["he", str(pieces.index("he")), "he", "0–2", "0", "B"]
+
+
+def test_a_character_that_is_cut_into_bytes_is_shown_once(tmp_path):
+    byte_level_tokenizer().save(tmp_path)
+    shown = run("show", tmp_path, "跑跑")
+    rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in shown.stdout.splitlines() if "│" in line]
+    assert [row[2] for row in rows] == ["跑", "", ""] * 2
+    assert [row[3] for row in rows] == ["0–1"] * 3 + ["1–2"] * 3
 
 
 def test_field_kind_and_case(tmp_path):

@@ -171,7 +171,7 @@ def test_a_file_beside_the_weights_is_used_where_it_is_asked_for(tmp_path: Path)
     command = ["embed", str(tmp_path / "model"), str(lines), "-o", str(vectors), "--engine", "onnxruntime"]
     assert CliRunner().invoke(cli, command).exit_code == 0
     np.testing.assert_allclose(np.load(vectors), theirs.embed(TEXTS), atol=1e-6)
-    (live,) = read_catalogue([str(tmp_path / "model")], ServeSettings(engine="onnxruntime")).models.values()
+    (live,) = read_catalogue({"model": str(tmp_path / "model")}, ServeSettings(engine="onnxruntime")).models.values()
     np.testing.assert_allclose(live.model.embed(TEXTS), theirs.embed(TEXTS), atol=1e-6)
     with pytest.raises(HeedfulError, match="no engine is called 'onnx'"):
         load(tmp_path / "model", engine="onnx")

@@ -170,6 +170,7 @@ def test_the_models_may_come_from_the_environment(tiny_folder: Path, task_folder
     [
         ([], "there is no model to serve"),
         (["{tmp}/nowhere"], "there is no such folder"),
+        (["{tiny}", "--name", "empty={tmp}"], "config.json"),
         (["{tiny}", "{tiny}"], "two models are called tiny"),
         (["{tiny}", "--name", "x"], "--name x is not understood"),
         (["{tiny}", "--search", "other={tiny}"], "which is no model here"),
@@ -183,3 +184,4 @@ def test_what_cannot_be_served_is_told(arguments: list[str], said: str, tiny_fol
     result = CliRunner().invoke(cli, given)
     assert result.exit_code != 0
     assert said in f"{result.exception} {result.output}"
+    assert "listening" not in result.output  # what waits for the port has nothing to wait for

@@ -257,6 +257,14 @@ def test_a_text_appears_as_it_is_written(start: Any, browser: Browser, gpt_folde
         how = {} if temperature == "0" else {"sample": True, "temperature": 0.8}
         (expected,) = writer.ask("gpt", "generate", inputs=["The cat"], max_tokens=12, **how)["results"]
         assert seen.page.text_content(".marked") == "The cat" + expected["texts"][0]["text"]
+        command = shlex.split(snippets(seen.page)[0])
+        asked = json.loads(command[-1])
+        assert command[:2] == ["curl", "-N"] and asked == {
+            "inputs": ["The cat"],
+            "max_tokens": 12,
+            **how,
+            "stream": True,
+        }
         seen.picture(f"generate-{temperature}")
         assert seen.wrong == []
         seen.context.close()

@@ -90,7 +90,10 @@ def test_an_unknown_model_or_verb_is_told_with_those_there_are(live: Any) -> Non
 
 def test_other_kinds_of_bodies(live: Any) -> None:
     plain = {"inputs": ["a"]}
-    assert live.refused(EMBED, content=json.dumps(plain), headers={"content-type": "text/plain"})["status"] == 415
+    error = live.refused(EMBED, content=json.dumps(plain), headers={"content-type": "text/plain"})
+    assert (error["status"], error["code"]) == (415, "not_declared")
+    error = live.refused(EMBED, content=b"{", headers=JSON)
+    assert (error["status"], error["code"]) == (400, "not_json")
     packed = {**JSON, "content-encoding": "gzip"}
     assert live.refused(EMBED, content=b"\x1f\x8b" + b"\0" * 100, headers=packed)["code"] == "compressed"
 

@@ -33,14 +33,14 @@ function pair(given) {
   return shell(first) + (second ? ` --pair ${shell(second)}` : "");
 }
 
-// A name for each way to ask, and what to write there.
-export function calls(model, verb, given, keyed) {
+// A name for each way to ask, and what to write there. What is `streamed` curl shows as it comes, as the page does.
+export function calls(model, verb, given, keyed, streamed) {
   const { inputs, ...options } = given, origin = location.origin;
   const more = Object.entries(options).map(([option, value]) => `, ${option}=${python(value)}`).join("");
   const command = verb === "score" && model.kind === "translator" ? pairScore : COMMANDS[verb] || COMMANDS.predict;
   const key = keyed ? [` -H "Authorization: Bearer $KEY"`, "import os\n\n", `, api_key=os.environ["KEY"]`] : ["", "", ""];
   return {
-    curl: `curl ${origin}/v1/models/${model.name}/${verb}${key[0]} -H 'Content-Type: application/json' -d ${shell(JSON.stringify(given))}`,
+    curl: `curl ${streamed ? "-N " : ""}${origin}/v1/models/${model.name}/${verb}${key[0]} -H 'Content-Type: application/json' -d ${shell(JSON.stringify(streamed ? { ...given, stream: true } : given))}`,
     python: `${key[1]}from heedful.client import Client\n\nClient("${origin}", "${model.name}"${key[2]}).call("${verb}", ${python(inputs)}${more})`,
     shell: command(inputs, options),
   };

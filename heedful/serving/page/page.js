@@ -200,7 +200,7 @@ function drawCalls() {
     } }, w("copy"));
     return el("figure", {}, el("figcaption", {}, w(name), button), shownText);
   };
-  $("snippets").replaceChildren(...Object.entries(calls(model(), state.verb, body(values()), state.key)).map(one));
+  $("snippets").replaceChildren(...Object.entries(calls(model(), state.verb, body(values()), state.key, plan().streams)).map(one));
   $("calls").hidden = false;
 }
 
