@@ -6,12 +6,12 @@ import os
 import queue
 import select
 import socket
-import ssl
 import threading
 from typing import Any
 
 from heedful.client.incoming import Incoming, left
 from heedful.client.verbs import Reply
+from heedful.client.way import Way
 
 
 class Stale(ConnectionError):
@@ -19,16 +19,22 @@ class Stale(ConnectionError):
 
 
 class Connection:
-    """A connection, opened by a time of the monotonic clock; secure if there is a context for it."""
+    """A connection to a server, opened by a time of the monotonic clock."""
 
-    def __init__(self, host: str, port: int, until: float, secure: ssl.SSLContext | None = None) -> None:
+    def __init__(self, way: Way, until: float) -> None:
         self.process = os.getpid()
-        self.socket = _connected(host, port, until)
-        # A request is one piece: it need not wait for the next.
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if secure is not None:
-            self.socket.settimeout(left(until))
-            self.socket = secure.wrap_socket(self.socket, server_hostname=host)
+        self.socket = _connected(way.host, way.port, until)
+        try:
+            # A request is one piece: it need not wait for the next.
+            self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if way.tunnel:
+                self._dig(way.tunnel, until)
+            if way.secure is not None:
+                self.socket.settimeout(left(until))
+                self.socket = way.secure.wrap_socket(self.socket, server_hostname=way.name)
+        except BaseException:
+            self.close()
+            raise
 
     @property
     def usable(self) -> bool:
@@ -49,6 +55,12 @@ class Connection:
     def close(self) -> None:
         """Close it; in a process that was forked off, only its own end."""
         self.socket.close()
+
+    def _dig(self, tunnel: bytes, until: float) -> None:
+        self._send(tunnel, until)
+        status = Incoming(self.socket, until).head().status
+        if status != 200:
+            raise ConnectionError(f"the proxy answers {status}")
 
     def _send(self, request: bytes, until: float) -> None:
         rest = memoryview(request)

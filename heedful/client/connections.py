@@ -6,13 +6,13 @@ are its own: it leaves those alone that another process has opened.
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import Mapping
 from functools import cached_property
 from urllib.parse import quote, urlsplit
 
 from heedful.client.connection import Connection, Stale
 from heedful.client.verbs import Reply
+from heedful.client.way import Way, way_to
 
 
 class Connections:
@@ -20,13 +20,12 @@ class Connections:
 
     def __init__(self, url: str, headers: Mapping[str, str], kept: int) -> None:
         self.parts, self.kept = urlsplit(url), kept
-        every = {"host": self.parts.netloc.rpartition("@")[2], **headers}
-        self.head = "".join(f"{name}: {value}\r\n" for name, value in every.items())
+        self.headers = {"host": self.parts.netloc.rpartition("@")[2], **headers}
         self.idle: list[Connection] = []
 
     def exchange(self, method: str, path: str, body: bytes, until: float) -> Reply:
         """What the server answers to a request; it is all over by a time of the monotonic clock."""
-        target = quote(self.parts.path + path, safe="/%")
+        target = self.way.before_path + quote(self.parts.path + path, safe="/%")
         request = f"{method} {target} HTTP/1.1\r\n{self.head}content-length: {len(body)}\r\n\r\n".encode() + body
         kept = self._take()
         if kept is not None:
@@ -34,7 +33,7 @@ class Connections:
                 return self._on(kept, request, until)
             except Stale:
                 pass  # the server has closed it before it saw the request, as one does that is started again
-        return self._on(self._opened(until), request, until)
+        return self._on(Connection(self.way, until), request, until)
 
     def close(self) -> None:
         """Close those that wait; the next request opens one again."""
@@ -64,11 +63,12 @@ class Connections:
                 return connection
             connection.close()
 
-    def _opened(self, until: float) -> Connection:
-        secure = self.parts.scheme == "https"
-        port = self.parts.port or (443 if secure else 80)
-        return Connection(self.parts.hostname or "", port, until, self._trusted if secure else None)
+    @cached_property
+    def way(self) -> Way:
+        """The way to the server; reading the certificates of all authorities takes a while, so it is found once."""
+        return way_to(self.parts)
 
     @cached_property
-    def _trusted(self) -> ssl.SSLContext:
-        return ssl.create_default_context()
+    def head(self) -> str:
+        """The headers of every request."""
+        return "".join(f"{name}: {value}\r\n" for name, value in self.headers.items()) + self.way.head

@@ -34,13 +34,14 @@ class Incoming:
 
     def reply(self) -> tuple[Reply, bool]:
         """The answer, and whether another may follow on this connection; a ConnectionError if it is not whole."""
-        head = self._head()
+        head = self.head()
         while head.status < 200:  # it is still to come
-            head = self._head()
+            head = self.head()
         content, lasts = self._content(head)
         return Reply(head.status, head.headers.get("retry-after"), content), lasts and head.lasts
 
-    def _head(self) -> _Head:
+    def head(self) -> _Head:
+        """The status and the headers of an answer, and no more of it."""
         first, *lines = self._up_to(b"\r\n\r\n").decode("latin-1").split("\r\n")
         version, _, status = first.partition(" ")
         if version not in ("HTTP/1.1", "HTTP/1.0") or not status[:3].isdecimal():

@@ -279,19 +279,56 @@ def test_ctrl_c_ends_a_call_and_the_server_sees_it(scripted: Callable[..., Scrip
     assert gone.wait(10) and client.embed(["b"]).tolist() == [[1.0, 2.0]]
 
 
-@pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl")
-def test_https(scripted: Callable[..., Scripted], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def certified(tmp_path: Path) -> tuple[ssl.SSLContext, str]:
+    """What a server needs to be localhost, and the file by which it is trusted."""
+    if shutil.which("openssl") is None:
+        pytest.skip("needs openssl")
     key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
     made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
     made += ["-addext", "subjectAltName=DNS:localhost", "-keyout", str(key), "-out", str(certificate)]
     subprocess.run(made, check=True, capture_output=True)
     secure = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     secure.load_cert_chain(certificate, key)
-    server = scripted(answers, secure)
+    return secure, str(certificate)
+
+
+def test_https(
+    scripted: Callable[..., Scripted], certified: tuple[ssl.SSLContext, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = scripted(answers, certified[0])
     with pytest.raises(HeedfulError, match="certificate verify failed"):
         Client(server.url, "any", retry=False).embed(["a"])
-    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    monkeypatch.setenv("SSL_CERT_FILE", certified[1])
     with Client(server.url, "any", retry=False) as client:
         client.embed(["a"])
         opened = server.opened
         assert client.embed(["b"]).tolist() == [[1.0, 2.0]] and server.opened == opened
+
+
+def test_a_proxy_of_the_environment(
+    scripted: Callable[..., Scripted], certified: tuple[ssl.SSLContext, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[bytes] = []
+
+    def stands_between(connection: socket.socket, number: int) -> None:
+        seen.append(asked(connection))
+        if seen[-1].startswith(b"CONNECT"):
+            connection.sendall(b"HTTP/1.1 200 Established\r\n\r\n")
+            connection = certified[0].wrap_socket(connection, server_side=True)
+            seen.append(asked(connection))
+        connection.sendall(ANSWER)
+
+    proxy = scripted(stands_between).url.removeprefix("http://")
+    monkeypatch.setenv("http_proxy", f"http://me:my%20word@{proxy}")
+    monkeypatch.setenv("https_proxy", proxy)
+    monkeypatch.setenv("SSL_CERT_FILE", certified[1])
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    for url in ("http://far.invalid:81", "https://localhost"):
+        assert Client(url, "any", retry=False).embed(["a"]).tolist() == [[1.0, 2.0]]
+    plain, tunnel, within = [request.split(b"\r\n") for request in seen]
+    assert plain[0] == b"POST http://far.invalid:81/v1/models/any/embed HTTP/1.1" and b"host: far.invalid:81" in plain
+    assert b"proxy-authorization: Basic bWU6bXkgd29yZA==" in plain
+    assert tunnel[0] == b"CONNECT localhost:443 HTTP/1.1" and within[0] == b"POST /v1/models/any/embed HTTP/1.1"
+    near = scripted(answers).url.replace("localhost", "127.0.0.1")
+    assert Client(near, "any").embed(["a"]).tolist() == [[1.0, 2.0]] and len(seen) == 3
