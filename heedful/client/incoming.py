@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from heedful.client.verbs import Reply
 
-AT_ONCE = 256 * 1024  # bytes that are read at once; most answers are shorter
+AT_ONCE = 64 * 1024  # bytes that are read at once: most answers are shorter, and larger buffers come from the system
 LONGEST_HEAD = 64 * 1024
 
 

@@ -19,6 +19,7 @@ AT_ONCE = 256  # inputs of a request
 AGAIN = (429, 503)  # statuses that a later try may change
 LONGEST_PAUSE = 5.0  # seconds, where the server does not say how long
 KEPT = 256  # connections that are kept for the next request
+ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 class ServerError(HeedfulError):
@@ -221,7 +222,7 @@ def _bodies(inputs: Sequence[Any], at_once: int, options: Mapping[str, Any]) -> 
     given = {name: value for name, value in options.items() if value is not None}
     for start in range(0, len(inputs), at_once):
         asked = {"inputs": list(inputs[start : start + at_once]), **given}
-        yield json.dumps(asked, ensure_ascii=False, separators=(",", ":")).encode()
+        yield ENCODER.encode(asked).encode()
 
 
 def _read(reply: Reply, url: str) -> Any:
