@@ -51,7 +51,8 @@ async def _all(url: str, model: str, connections: int, seconds: float, told: Con
     await asyncio.gather(*held)
 
 
-async def _connected(url: str) -> socket.socket:
+async def connected(url: str) -> socket.socket:
+    """A connection that takes little at a time."""
     parts, connection = urlsplit(url), socket.socket()
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     connection.setblocking(False)
@@ -61,9 +62,9 @@ async def _connected(url: str) -> socket.socket:
 
 async def _again_and_again(url: str, model: str, kind: str, until: float, kept: list[float]) -> None:
     while time.monotonic() < until:
-        with await _connected(url) as connection:
+        with await connected(url) as connection:
             start = time.monotonic()
-            await _send_slowly(connection, model, kind)
+            await send_slowly(connection, model, kind)
             kept.append(time.monotonic() - start)
 
 
@@ -72,12 +73,12 @@ async def _ask_and_not_read(url: str, model: str) -> None:
     body = json.dumps({"inputs": [LONG_TEXT] * 16}).encode()
     head = f"POST /v1/models/{model}/tokenize HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
     loop = asyncio.get_running_loop()
-    with await _connected(url) as connection:
+    with await connected(url) as connection:
         await loop.sock_sendall(connection, f"{head}content-length: {len(body)}\r\n\r\n".encode() + body)
         await asyncio.sleep(FOR_EVER)
 
 
-async def _send_slowly(connection: socket.socket, model: str, kind: str) -> None:
+async def send_slowly(connection: socket.socket, model: str, kind: str) -> None:
     """A byte now and then, until the server has had enough."""
     head = f"POST /v1/models/{model}/embed HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
     start = head + ("x-filler: " if kind == "head" else "content-length: 99999\r\n\r\n")
