@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from heedful.errors import HeedfulError
 from heedful.models.encoder import Encoder, EncoderConfig
+from heedful.models.lone_text import LoneTextLayer
 from heedful.nn.activations import activation, check_activation
 from heedful.nn.attention import MultiHeadSelfAttention, Places
 from heedful.nn.dropout import Dropout
@@ -152,11 +153,14 @@ class BertLayer(nn.Module):
         self.down = nn.Linear(inner, width)
         self.output_norm = nn.LayerNorm(width, eps=config.layer_norm_eps)
         self.dropout = Dropout(config.hidden_dropout_prob)
+        self.of_lone_text: LoneTextLayer | None = None  # where this layer is packed
 
     def forward(
         self, x: Tensor, batch: Batch, rows: Tensor | None = None, places: Sequence[Places] | None = None
     ) -> Tensor:
         """(N, D) -> (N, D); with `rows` (M,), only the output of these flat rows, (M, D)."""
+        if self.of_lone_text is not None and len(batch.lengths) == 1 and rows is None and places is None:
+            return self.of_lone_text(x)
         attended = self.attention(x, batch.groups, rows, places)
         x = self.attention_norm((x if rows is None else x[rows]) + self.dropout(attended))
         x = self.output_norm(x + self.dropout(self.down(self.activation(self.up(x)))))
@@ -173,6 +177,8 @@ class BertLayer(nn.Module):
             setattr(owner, name, packed(getattr(owner, name), gelu=fused and name == "up"))
         if fused:
             self.activation = nn.Identity()  # the packed product has applied it
+            products = (self.attention.qkv, self.attention.out, self.up, self.down)
+            self.of_lone_text = LoneTextLayer(self.attention.heads, products, self.attention_norm, self.output_norm)
 
 
 class BertStack(Encoder):

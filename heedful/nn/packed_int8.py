@@ -63,8 +63,10 @@ class PackedInt8Linear(nn.Module):
     scale and its least number. They go into the product with the others, against weights of zero.
     """
 
-    def __init__(self, linear: Int8Linear) -> None:
+    def __init__(self, linear: Int8Linear, gelu: str | None = None) -> None:
+        """With `gelu`, a form of it, none (erf) or tanh, GELU of the product."""
         super().__init__()
+        self.gelu = gelu
         numbers, scales = linear.rounded
         self.levels = linear.levels
         self.outputs, self.inputs = numbers.shape
@@ -76,22 +78,29 @@ class PackedInt8Linear(nn.Module):
         self.none = torch.zeros(self.outputs, dtype=torch.int32)  # weights are not moved
         self.sums = scales.flatten() * numbers.sum(1, dtype=torch.int64)
         self.bias: Tensor | None = linear.bias
+        # Looked up once: for few rows every step counts.
+        self.round = torch.ops.quantized.embedding_bag_byte_prepack.default
+        self.product = torch.ops.onednn.qlinear_pointwise.default
+        self.activate = torch.ops.aten.gelu_.default
 
     def forward(self, x: Tensor) -> Tensor:
         """(…, in) -> (…, out)."""
         flat = x if x.dim() == 2 else x.reshape(-1, self.inputs)
-        numbers, scales, least = _rounded_at_once(flat) if self.at_once else rounded_tokens(flat, self.levels)
-        product: Tensor = torch.ops.onednn.qlinear_pointwise.default(
+        numbers, scales, least = self._rounded(flat)
+        product: Tensor = self.product(
             *(numbers, 1.0, 0, self.packed, self.scales, self.none, None),
             *(1.0, 0, torch.float32, "none", [], ""),
         )
-        rest = torch.mul(least, self.sums) if self.bias is None else torch.addcmul(self.bias, least, self.sums)
-        torch.addcmul(rest, product, scales, out=product)  # in place: fresh memory would cost as much again
-        return product if x.dim() == 2 else product.view(*x.shape[:-1], self.outputs)
+        result = torch.mul(least, self.sums) if self.bias is None else torch.addcmul(self.bias, least, self.sums)
+        result.addcmul_(product, scales)  # in place: fresh memory would cost as much again
+        if self.gelu is not None:
+            self.activate(result, approximate=self.gelu)
+        return result if x.dim() == 2 else result.view(*x.shape[:-1], self.outputs)
 
-
-def _rounded_at_once(x: Tensor) -> RoundedTokens:
-    """As `rounded_tokens`, bit for bit, but with the 8 bytes behind the numbers of each token."""
-    numbers: Tensor = torch.ops.quantized.embedding_bag_byte_prepack.default(x)
-    behind = numbers.view(torch.float32)
-    return RoundedTokens(numbers, behind[:, -2:-1], behind[:, -1:])
+    def _rounded(self, x: Tensor) -> RoundedTokens:
+        """As `rounded_tokens`, bit for bit, and perhaps with the 8 bytes behind the numbers of each token."""
+        if not self.at_once:
+            return rounded_tokens(x, self.levels)
+        numbers: Tensor = self.round(x)
+        _, scales, least = numbers.view(torch.float32).split_with_sizes((self.inputs // 4, 1, 1), 1)
+        return RoundedTokens(numbers, scales, least)

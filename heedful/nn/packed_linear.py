@@ -30,8 +30,9 @@ def packed(linear: nn.Module, gelu: bool = False, form: str = "none") -> nn.Modu
     if isinstance(linear, nn.Linear):
         return PackedLinear(linear, gelu, form)
     assert isinstance(linear, Int8Linear)
-    product = PackedInt8Linear(linear) if can_pack_int8() else linear
-    return nn.Sequential(product, _GeluInPlace(form)) if gelu else product
+    if can_pack_int8():
+        return PackedInt8Linear(linear, form if gelu else None)
+    return nn.Sequential(linear, nn.GELU(form)) if gelu else linear
 
 
 def tied_linear(matrix: Tensor, bias: Tensor | None = None) -> nn.Linear:
@@ -50,18 +51,6 @@ def pack_int8(model: nn.Module) -> None:
                 setattr(module, name, packed(child))
 
 
-class _GeluInPlace(nn.Module):
-    """GELU of what nobody else needs."""
-
-    def __init__(self, form: str) -> None:
-        super().__init__()
-        self.form = form
-
-    def forward(self, x: Tensor) -> Tensor:
-        """(N, D) -> (N, D)."""
-        return torch.ops.aten.gelu_(x, approximate=self.form)  # type: ignore[no-any-return]
-
-
 class PackedLinear(nn.Module):
     """x Wᵀ + b, and GELU of it if `gelu`, whose `form` is none (erf) or tanh, over packed weights."""
 
@@ -71,6 +60,7 @@ class PackedLinear(nn.Module):
         inside = gelu and torch.backends.cpu.get_cpu_capability() == "AVX512"
         self.activation, self.form = "gelu" if inside else "none", form
         self.after = gelu and not inside
+        self.product = torch.ops.mkldnn._linear_pointwise.default  # looked up once: for few rows every step counts
         # A plain attribute and not a buffer: the packed layout is opaque, it cannot be saved or moved.
         self.packed = torch.ops.mkldnn._reorder_linear_weight(linear.weight.detach())
         self.bias = None if linear.bias is None else linear.bias.detach()
@@ -80,9 +70,9 @@ class PackedLinear(nn.Module):
         rows = len(x)
         more = rows_computed(rows) - rows
         x = with_more_rows(x, more) if more else x
-        result: Tensor = torch.ops.mkldnn._linear_pointwise(x, self.packed, self.bias, self.activation, [], self.form)
+        result: Tensor = self.product(x, self.packed, self.bias, self.activation, [], self.form)
         result = torch.ops.aten.gelu_(result, approximate=self.form) if self.after else result
-        return result[:rows]
+        return result[:rows] if more else result
 
 
 def rows_computed(rows: int) -> int:

@@ -116,6 +116,16 @@ def test_every_family_is_computed_in_int8_and_stored_so(family: str, tmp_path: P
     assert {str(tensor.dtype) for tensor in stored.values()} == {"torch.int8", "torch.float32"}
 
 
+@pytest.mark.parametrize("family", FAMILIES)
+@torch.inference_mode()
+def test_a_text_alone_has_the_states_that_it_has_among_others(family: str) -> None:
+    encoder = in_int8(stirred(FAMILIES[family].build()))
+    texts = [list(range(5, 35)), list(range(50, 62))]
+    together = encoder(flat_batch(texts)).last.split([len(text) for text in texts])
+    for text, states in zip(texts, together, strict=True):
+        assert cosine(encoder(flat_batch([text])).last, states) > 0.9999
+
+
 def test_a_folder_in_int8_is_a_quarter_of_the_size(tmp_path: Path) -> None:
     shape = {**SHAPE, "vocab_size": 2000, "hidden_size": 128, "intermediate_size": 512, "max_position_embeddings": 64}
     config = BertConfig(**shape)

@@ -116,6 +116,22 @@ def test_every_layer_and_every_map_of_a_packed_encoder(
     assert_same_states(encoder, batch, expected)
 
 
+@pytest.mark.processor
+@pytest.mark.skipif(not can_pack(), reason="needs oneDNN")
+@torch.inference_mode()
+def test_every_layer_of_each_text_alone(folder: Path, batch: Batch, expected: transformers.utils.ModelOutput) -> None:
+    """One text goes a shorter way through a packed encoder."""
+    encoder = load_encoder(read_folder(folder))
+    encoder.pack()
+    texts = zip(batch.ids.split(LENGTHS), batch.segments.split(LENGTHS), strict=True)
+    alone = [
+        encoder(flat_batch([ids.tolist()], [segments.tolist()]), hidden=range(encoder.layer_count + 1))
+        for ids, segments in texts
+    ]
+    for number, states in enumerate(expected.hidden_states):
+        assert_close(torch.cat([one.hidden[number] for one in alone]), flat(states))
+
+
 @torch.inference_mode()
 def test_pooler_and_both_heads(
     ours: BertForPretraining,
