@@ -28,8 +28,9 @@ from heedful.nn.top_blocks import best_of_all
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-# Sentences leave the batch when so large a part of it is done: in their places, others are moved.
-WORTH_LEAVING = 1 / 32
+# A batch that sentences have left has one of so many sizes for each doubling: oneDNN prepares a program for every size
+# that it meets, which takes longer than a step of a few sentences.
+SIZES_A_DOUBLING = 16
 # Hypotheses whose logits are looked at together: more than these do not make the product faster, and their logits would
 # no longer stay in the processor's cache until the best are found.
 AT_ONCE = 96
@@ -159,13 +160,13 @@ def beam_search(
         going = [row for row, sentence in enumerate(active) if not sentences[sentence].is_done(length, best[row])]
         if not going:
             break
-        if _worth_leaving(going, active):
-            going = _moved_up(going)
-            kept = torch.tensor(going, device=device)
-            active = [active[row] for row in going]
+        if len(going) < len(active):
+            sums[_others(going, active, device)] = -math.inf  # if these stay, nothing becomes of them
+        staying = _staying(going, len(active))
+        if len(staying) < len(active):
+            kept = torch.tensor(staying, device=device)
+            active = [active[row] for row in staying]
             state, sums, parents, tokens, said = state.keep(kept), sums[kept], parents[kept], tokens[kept], said[kept]
-        elif len(going) < len(active):
-            sums[_others(going, active, device)] = -math.inf  # these wait, and nothing becomes of them
         state = state.reorder(parents)
     return [sentence.best() for sentence in sentences]
 
@@ -303,10 +304,10 @@ def walk(
         going = underway.any(1).nonzero()[:, 0].tolist()
         if not going:
             break
-        if _worth_leaving(going, active):
-            going = _moved_up(going)
-            kept = torch.tensor(going, device=device)
-            active = [active[row] for row in going]
+        staying = _staying(going, len(active))
+        if len(staying) < len(active):
+            kept = torch.tensor(staying, device=device)
+            active = [active[row] for row in staying]
             state, most, tokens, said = state.keep(kept), most[kept], tokens[kept], said[kept]
             sums, underway = sums[kept], underway[kept]
     return [[hypotheses[place] for place in range(count)] for hypotheses in found]
@@ -361,15 +362,19 @@ def banned_symbols(longest: Sequence[int], end: int, banned: Sequence[int], devi
     return torch.tensor(list(banned), dtype=torch.long, device=device)
 
 
-def _worth_leaving(going: Sequence[int], active: Sequence[int]) -> bool:
-    return len(going) <= (1 - WORTH_LEAVING) * len(active)
+def _staying(going: Sequence[int], rows: int) -> list[int]:
+    """Which of so many rows stay in the batch: those that go on, and as many others as make a size of a few.
 
-
-def _moved_up(going: Sequence[int]) -> list[int]:
-    """The rows that go on, the last of them in the places that others leave, so that few are moved."""
-    first, free = [row for row in going if row < len(going)], set(range(len(going))).difference(going)
-    placed = dict(zip(sorted(free), going[len(first) :], strict=True))
-    return [placed.get(row, row) for row in range(len(going))]
+    Most keep their places. The last ones take those that are free, so that little is moved.
+    """
+    step = max(1, (1 << (len(going) - 1).bit_length()) // 2 // SIZES_A_DOUBLING)
+    size = min(rows, len(going) + -len(going) % step)
+    others = sorted(set(range(rows)).difference(going))
+    staying = sorted([*going, *others[: size - len(going)]])
+    first = {row for row in staying if row < size}
+    free = (row for row in range(size) if row not in first)
+    placed = dict(zip(free, staying[len(first) :], strict=True))
+    return [placed.get(row, row) for row in range(size)]
 
 
 def _others(going: Sequence[int], active: Sequence[int], device: str) -> Tensor:

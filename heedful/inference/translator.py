@@ -34,7 +34,7 @@ from heedful.text.tokenizer import was_truncated
 
 TEXTS_PER_CHUNK = 1024
 # Source tokens that are decoded together, each with all hypotheses of its sentence. Some sentences take far more steps
-# than most, and the fewer batches there are, the fewer steps are taken for a few sentences alone. But the keys and values
+# than most, and the fewer batches there are, the fewer steps are taken for a few sentences alone. But keys and values
 # of all that was said are kept, so that large models get fewer: about so many numbers for each place in the beam.
 TOKENS_PER_BATCH, LEAST_TOKENS = 4096, 1024
 NUMBERS_PER_BATCH = 1 << 22
@@ -197,7 +197,8 @@ class Translator:
         sources = [encoding.ids for encoding in encodings]
         worded = [number for number, text in enumerate(texts) if text.strip()]
         lengths = [len(sources[number]) for number in worded]
-        cut = cut_by_tokens(lengths, _equal_share(lengths, tokens_at_once(self.folder.model)))
+        workers = workers_of(torch.get_num_threads())
+        cut = cut_by_tokens(lengths, equal_share(lengths, tokens_at_once(self.folder.model), workers))
         batches = [[worded[place] for place in places] for places in cut]
         found: dict[int, list[Translation]] = {}
 
@@ -260,11 +261,11 @@ def tokens_at_once(model: TranslationModel) -> int:
     return min(TOKENS_PER_BATCH, max(LEAST_TOKENS, NUMBERS_PER_BATCH // numbers))
 
 
-def _equal_share(lengths: Sequence[int], most: int) -> int:
-    """The size of batches, up to about `most` tokens, of which each worker gets as many as any other."""
-    workers, total = workers_of(torch.get_num_threads()), sum(lengths)
-    batches = workers * math.ceil(total / (workers * most))
-    return max(min(LEAST_TOKENS, most), math.ceil(total / max(1, batches)) + max(lengths, default=0))
+def equal_share(lengths: Sequence[int], most: int, workers: int) -> int:
+    """The tokens of a batch, about `most` or fewer, if each worker is to get as many batches as any other."""
+    batches = workers * math.ceil(sum(lengths) / (workers * most))
+    share = math.ceil(sum(lengths) / max(1, batches)) + max(lengths, default=0)  # batches are not always full
+    return max(min(LEAST_TOKENS, most), share)
 
 
 def _results(
