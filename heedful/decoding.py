@@ -250,7 +250,7 @@ def _continuations(
     """
     found = []
     sentences = max(1, AT_ONCE // given.shape[1])
-    for part, before in zip(given.split(sentences), sums.split(sentences), strict=True):
+    for part, before in zip(torch.split(given, sentences), torch.split(sums, sentences), strict=True):
         values = _log_probabilities(logits(part)).index_fill_(-1, never, -math.inf)
         found.append(best_of_all(values, before, min(2 * beam, values.shape[1] * values.shape[2])))
     totals, parents, symbols = (torch.cat(parts) for parts in zip(*found, strict=True))

@@ -16,7 +16,8 @@ from heedful.nn.attention import added_to_scores, attention_weights, mix
 from heedful.nn.ragged import Layout
 
 
-class Moves(NamedTuple):
+@dataclass(frozen=True)
+class Moves:
     """How the sentences of a batch are put together when only some go on: most of them stay where they are."""
 
     count: int  # of those that go on
