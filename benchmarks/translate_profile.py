@@ -23,7 +23,7 @@ from heedful.data.batching import cut_by_tokens
 from heedful.data.bitext.reading import read_pairs
 from heedful.decoding import Beam
 from heedful.inference.load import load_translator
-from heedful.inference.translator import TOKENS_PER_BATCH, Translator
+from heedful.inference.translator import Translator, tokens_at_once
 from heedful.nn.packed_linear import PackedLinear
 from heedful.tasks.translate_decoding import longest_translation
 from heedful.tasks.translate_search import search
@@ -76,7 +76,7 @@ def main() -> None:
 def decode(translator: Translator, sources: list[list[int]]) -> None:
     """All sentences, in the batches that the translator makes."""
     folder = translator.folder
-    for numbers in cut_by_tokens([len(ids) for ids in sources], TOKENS_PER_BATCH):
+    for numbers in cut_by_tokens([len(ids) for ids in sources], tokens_at_once(folder.model)):
         given = [sources[number] for number in numbers]
         longest = [longest_translation(len(ids), folder.max_length) for ids in given]
         search(folder.model, given, longest, translator.symbols, Beam(BEAM))

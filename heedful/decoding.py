@@ -28,8 +28,12 @@ from heedful.nn.top_blocks import best_of_all
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-# Sentences leave the batch when so large a part of it is done: to leave, the state of all others is moved together.
-WORTH_LEAVING = 1 / 8
+# A batch that sentences have left has one of so many sizes for each doubling: oneDNN prepares a program for every size
+# that it meets, which takes longer than a step of a few sentences.
+SIZES_A_DOUBLING = 16
+# Hypotheses whose logits are looked at together: more than these do not make the product faster, and their logits would
+# no longer stay in the processor's cache until the best are found.
+AT_ONCE = 96
 # Beyond this |y|^α says nothing any more but how long y is.
 GREATEST_PENALTY = 10.0
 
@@ -122,13 +126,15 @@ def beam_search(
     how: Beam,
     banned: Sequence[int] = (),
     device: str = "cpu",
+    logits: Callable[[Tensor], Tensor] = lambda given: given,
 ) -> list[list[Hypothesis]]:
     """The `n_best` best hypotheses that a beam finds for each sentence, the best first, those without an end last.
 
     In every step the K best continuations of all K hypotheses are looked at. Those that end are finished, and the K
     best that do not end go on. A sentence is done when K are finished, when nothing that goes on could still become
     one of the `n_best`, or when sentence b has `longest[b]` symbols. So K = 1 is greedy search, and a beam as wide as
-    there are hypotheses is exhaustive.
+    there are hypotheses is exhaustive. With `logits`, the step gives only states (B, K, D), whose logits are asked for
+    a part at a time.
     """
     never = banned_symbols(longest, end, banned, device)
     sentences = [_Sentence(how, most) for most in longest]
@@ -137,8 +143,8 @@ def beam_search(
     said = tokens.new_empty((*tokens.shape, 0))  # (B, K, length)
     sums = torch.zeros(tokens.shape, device=device)
     for length in range(1, max(longest, default=0) + 1):
-        logits, state = step(tokens, state)
-        values, parents, symbols = _continuations(logits, sums, never, how.size)
+        given, state = step(tokens, state)
+        values, parents, symbols = _continuations(given, logits, sums, never, how.size)
         ended = symbols == end
         rows, ranks = (ended & (values > -math.inf))[:, : how.size].nonzero().unbind(1)
         _close(sentences, active, rows, said[rows, parents[rows, ranks]], values[rows, ranks], finished=True)
@@ -154,12 +160,13 @@ def beam_search(
         going = [row for row, sentence in enumerate(active) if not sentences[sentence].is_done(length, best[row])]
         if not going:
             break
-        if _worth_leaving(going, active):
-            kept = torch.tensor(going, device=device)
-            active = [active[row] for row in going]
+        if len(going) < len(active):
+            sums[_others(going, active, device)] = -math.inf  # if these stay, nothing becomes of them
+        staying = _staying(going, len(active))
+        if len(staying) < len(active):
+            kept = torch.tensor(staying, device=device)
+            active = [active[row] for row in staying]
             state, sums, parents, tokens, said = state.keep(kept), sums[kept], parents[kept], tokens[kept], said[kept]
-        elif len(going) < len(active):
-            sums[_others(going, active, device)] = -math.inf  # these wait, and nothing becomes of them
         state = state.reorder(parents)
     return [sentence.best() for sentence in sentences]
 
@@ -233,18 +240,23 @@ def _close(
         sentence.closed.append(Hypothesis(tuple(ids), score, log_probability, finished))
 
 
-def _continuations(logits: Tensor, sums: Tensor, never: Tensor, beam: int) -> tuple[Tensor, Tensor, Tensor]:
+def _continuations(
+    given: Tensor, logits: Callable[[Tensor], Tensor], sums: Tensor, never: Tensor, beam: int
+) -> tuple[Tensor, Tensor, Tensor]:
     """The best continuations of each sentence, best first: log-probabilities, parents and symbols, each (B, beam …).
 
     At most one of each parent ends, so that of twice the beam enough are left to go on. Where there are too few, what
     fills up is impossible.
     """
-    values = _log_probabilities(logits).index_fill_(-1, never, -math.inf)
-    found = best_of_all(values, sums, min(2 * beam, values.shape[1] * values.shape[2]))
-    missing = beam - found[0].shape[1]
+    found = []
+    sentences = max(1, AT_ONCE // given.shape[1])
+    for part, before in zip(torch.split(given, sentences), torch.split(sums, sentences), strict=True):
+        values = _log_probabilities(logits(part)).index_fill_(-1, never, -math.inf)
+        found.append(best_of_all(values, before, min(2 * beam, values.shape[1] * values.shape[2])))
+    totals, parents, symbols = (torch.cat(parts) for parts in zip(*found, strict=True))
+    missing = beam - totals.shape[1]
     if missing <= 0:
-        return found
-    totals, parents, symbols = found
+        return totals, parents, symbols
     return F.pad(totals, (0, missing), value=-math.inf), F.pad(parents, (0, missing)), F.pad(symbols, (0, missing))
 
 
@@ -292,9 +304,10 @@ def walk(
         going = underway.any(1).nonzero()[:, 0].tolist()
         if not going:
             break
-        if _worth_leaving(going, active):
-            kept = torch.tensor(going, device=device)
-            active = [active[row] for row in going]
+        staying = _staying(going, len(active))
+        if len(staying) < len(active):
+            kept = torch.tensor(staying, device=device)
+            active = [active[row] for row in staying]
             state, most, tokens, said = state.keep(kept), most[kept], tokens[kept], said[kept]
             sums, underway = sums[kept], underway[kept]
     return [[hypotheses[place] for place in range(count)] for hypotheses in found]
@@ -349,8 +362,19 @@ def banned_symbols(longest: Sequence[int], end: int, banned: Sequence[int], devi
     return torch.tensor(list(banned), dtype=torch.long, device=device)
 
 
-def _worth_leaving(going: Sequence[int], active: Sequence[int]) -> bool:
-    return len(going) <= (1 - WORTH_LEAVING) * len(active)
+def _staying(going: Sequence[int], rows: int) -> list[int]:
+    """Which of so many rows stay in the batch: those that go on, and as many others as make a size of a few.
+
+    Most keep their places. The last ones take those that are free, so that little is moved.
+    """
+    step = max(1, (1 << (len(going) - 1).bit_length()) // 2 // SIZES_A_DOUBLING)
+    size = min(rows, len(going) + -len(going) % step)
+    others = sorted(set(range(rows)).difference(going))
+    staying = sorted([*going, *others[: size - len(going)]])
+    first = {row for row in staying if row < size}
+    free = (row for row in range(size) if row not in first)
+    placed = dict(zip(free, staying[len(first) :], strict=True))
+    return [placed.get(row, row) for row in range(size)]
 
 
 def _others(going: Sequence[int], active: Sequence[int], device: str) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -14,7 +15,8 @@ import torch
 from scipy import stats
 from torch import Tensor
 
-from heedful.decoding import Beam, Hypothesis, Sampling, _draw, beam_search, greedy, sample
+from heedful import decoding
+from heedful.decoding import Beam, Hypothesis, Sampling, _draw, _staying, beam_search, greedy, sample
 from heedful.errors import HeedfulError
 from heedful.nn.top_blocks import BLOCK, best_of_all
 
@@ -201,6 +203,39 @@ def test_a_sentence_does_not_depend_on_its_batch() -> None:
         state = Told(torch.tensor([number]), torch.empty(1, 1, 0, dtype=torch.long))
         (alone,) = beam_search(table(3), state, [longest[number]], START, END, Beam(3, 1.0, 3), [START, BANNED])
         same(together[number], alone)
+
+
+@pytest.mark.parametrize("at_once", [1, 7, 1000])
+def test_logits_may_be_asked_for_a_part_at_a_time(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The step gives half of each logit, and `logits` doubles them."""
+    longest, sizes = (7, 2, 4, 9, 5, 6, 1), list[int]()
+
+    def step(tokens: Tensor, state: Told) -> tuple[Tensor, Told]:
+        logits, after = table(3)(tokens, state)
+        return logits / 2, after
+
+    def logits(states: Tensor) -> Tensor:
+        sizes.append(states.shape[0] * states.shape[1])
+        return 2 * states
+
+    expected = search(3, Beam(3, 1.0, 3), longest)
+    monkeypatch.setattr(decoding, "AT_ONCE", at_once)
+    found = beam_search(step, begin(7), longest, START, END, Beam(3, 1.0, 3), [START, BANNED], logits=logits)
+    assert found == expected
+    assert max(sizes) <= max(3, at_once)
+
+
+def test_batches_get_smaller_by_few_sizes_and_most_rows_stay_in_place() -> None:
+    assert _staying([1, 2, 4], 6) == [4, 1, 2]
+    assert _staying(range(5), 6) == [0, 1, 2, 3, 4]
+    sizes = {len(_staying(range(100, 100 + count), 1000)) for count in range(1, 801)}
+    assert len(sizes) <= 32 + 16 * 5
+    rng = random.Random(0)
+    for rows in (1, 40, 300):
+        going = sorted(rng.sample(range(rows), rng.randint(1, rows)))
+        staying = _staying(going, rows)
+        assert len(set(staying)) == len(staying) <= len(going) * 17 / 16 and set(going) <= set(staying)
+        assert all(row == place or row >= len(staying) for place, row in enumerate(staying))
 
 
 def test_nothing_to_decode() -> None:

@@ -6,6 +6,7 @@ and the translations come out in the order of the texts. A text without any word
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from itertools import islice
 
 import torch
 
-from heedful.checkpoints.translation_folder import TranslationFolder
+from heedful.checkpoints.translation_folder import TranslationFolder, TranslationModel
 from heedful.data.batching import cut_by_tokens
 from heedful.data.chance import hashed
 from heedful.decoding import Beam, Hypothesis, Sampling
@@ -23,7 +24,7 @@ from heedful.inference.embedder import TruncationWarning
 from heedful.inference.int8 import computes_in_int8, translator_in_int8
 from heedful.inference.teacher_forced import Alignment, PairScore, align_pairs, encode_sides, score_pairs
 from heedful.inference.transformer_attention import TransformerMaps, transformer_maps
-from heedful.inference.workers import worker_pool
+from heedful.inference.workers import worker_pool, workers_of
 from heedful.models.transformer import Transformer
 from heedful.nn.packed_linear import can_pack
 from heedful.tasks.translate_decoding import longest_translation
@@ -32,8 +33,11 @@ from heedful.text.sides import Symbols
 from heedful.text.tokenizer import was_truncated
 
 TEXTS_PER_CHUNK = 1024
-# Source tokens that are decoded together, each with all hypotheses of its sentence.
-TOKENS_PER_BATCH = 1024
+# Source tokens that are decoded together, each with all hypotheses of its sentence. Some sentences take far more steps
+# than most, and the fewer batches there are, the fewer steps are taken for a few sentences alone. But keys and values
+# of all that was said are kept, so that large models get fewer: about so many numbers for each place in the beam.
+TOKENS_PER_BATCH, LEAST_TOKENS = 4096, 1024
+NUMBERS_PER_BATCH = 1 << 22
 ENGINES = ("auto", "heedful", "ctranslate2")
 BEAM = Beam()
 
@@ -192,7 +196,9 @@ class Translator:
         encodings = self.folder.sides.source.encode_batch(texts, self.folder.max_length, offsets=False)
         sources = [encoding.ids for encoding in encodings]
         worded = [number for number, text in enumerate(texts) if text.strip()]
-        cut = cut_by_tokens([len(sources[number]) for number in worded], TOKENS_PER_BATCH)
+        lengths = [len(sources[number]) for number in worded]
+        workers = workers_of(torch.get_num_threads())
+        cut = cut_by_tokens(lengths, equal_share(lengths, tokens_at_once(self.folder.model), workers))
         batches = [[worded[place] for place in places] for places in cut]
         found: dict[int, list[Translation]] = {}
 
@@ -245,6 +251,21 @@ class Translator:
             what = f"translations of at most {max_length} tokens"
             raise HeedfulError(what, remedy=f"this model can say at least 1 and at most {most}")
         return max_length
+
+
+def tokens_at_once(model: TranslationModel) -> int:
+    """How many source tokens are decoded together."""
+    if not isinstance(model, Transformer):
+        return TOKENS_PER_BATCH
+    numbers = 2 * model.config.width * model.config.decoder_layers
+    return min(TOKENS_PER_BATCH, max(LEAST_TOKENS, NUMBERS_PER_BATCH // numbers))
+
+
+def equal_share(lengths: Sequence[int], most: int, workers: int) -> int:
+    """The tokens of a batch, about `most` or fewer, if each worker is to get as many batches as any other."""
+    batches = workers * math.ceil(sum(lengths) / (workers * most))
+    share = math.ceil(sum(lengths) / max(1, batches)) + max(lengths, default=0)  # batches are not always full
+    return max(min(LEAST_TOKENS, most), share)
 
 
 def _results(

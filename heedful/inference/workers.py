@@ -44,11 +44,16 @@ class _Threads:
 _threads = _Threads()
 
 
+def workers_of(threads: int) -> int:
+    """How many workers share so many threads."""
+    return min(threads, MOST_WORKERS)
+
+
 @contextmanager
 def worker_pool() -> Iterator[ThreadPoolExecutor]:
     """A pool with a worker for each core; inside a worker torch uses only that worker's share of the threads."""
     with _threads.taken() as threads:
-        workers = min(threads, MOST_WORKERS)
+        workers = workers_of(threads)
 
         def start() -> None:
             torch.set_num_threads(threads // workers)

@@ -121,8 +121,13 @@ class Seq2Seq(nn.Module):
 
     def step(self, tokens: Tensor, state: RnnState) -> tuple[Tensor, RnnState]:
         """The logits (B, K, V) of the words after `tokens` (B, K), and the state after those."""
+        outputs, after = self.advance(tokens, state)
+        return self.logits(outputs), after
+
+    def advance(self, tokens: Tensor, state: RnnState) -> tuple[Tensor, RnnState]:
+        """As `step`, but what the logits are made of, (B, K, D)."""
         decoded, after = self.decoder.advance(tokens, state, None)
-        return self.logits(decoded.outputs), after
+        return decoded.outputs, after
 
     def _decoded(self, bitext: Bitext, forcing: float, rng: torch.Generator | None) -> Decoded:
         self._check_forcing(forcing)

@@ -139,7 +139,7 @@ class Transformer(nn.Module):
     def logits(self, states: Tensor) -> Tensor:
         """(…, D) -> (…, V) over the target's vocabulary."""
         if self.projection is not None:
-            return self.projection(states)  # type: ignore[no-any-return]
+            return self.projection(states.flatten(0, -2)).view(*states.shape[:-1], -1)  # type: ignore[no-any-return]
         return F.linear(states, self.target.token.weight)
 
     def encode(self, source: Batch) -> Memory:
@@ -174,6 +174,11 @@ class Transformer(nn.Module):
 
         The old state cannot be used again.
         """
+        states, after = self.advance(tokens, state)
+        return self.logits(states), after
+
+    def advance(self, tokens: Tensor, state: TransformerState) -> tuple[Tensor, TransformerState]:
+        """As `step`, but the decoder's states (B, K, D) and not their logits."""
         sentences, hypotheses = tokens.shape
         seen = state.seen(sentences, hypotheses)
         added = None if seen is None else added_to_scores(seen, state.past[0].keys)[:, None]
@@ -182,7 +187,7 @@ class Transformer(nn.Module):
         embedded = self.target(ids, torch.full_like(ids, state.time))
         assert state.memory is not None
         states = self.decoder(embedded, view, state.memory, [pair.first(slots) for pair in state.past])
-        return self.logits(states).view(sentences, hypotheses, -1), state.after(seen, hypotheses)
+        return states.view(sentences, hypotheses, -1), state.after(seen, hypotheses)
 
     def alignments(self, bitext: Bitext, layer: int = -1, head: int | None = None) -> list[Tensor]:
         """How much each target position looks at each source token, (T, S) a sentence, by one head or on average.

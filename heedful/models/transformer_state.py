@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from heedful.nn.decoder_attention import KeyValues, Memory
+from heedful.nn.decoder_attention import KeyValues, Memory, Moves
 
 
 @dataclass(frozen=True)
@@ -44,14 +44,11 @@ class TransformerState:
         return replace(self, visible=self.visible.gather(1, parents[..., None].expand(-1, -1, self.filled)))
 
     def keep(self, sentences: Tensor) -> TransformerState:
-        """Only these sentences (B',) go on."""
+        """Only these sentences (B',) go on; the old state cannot be used again."""
+        moves = Moves.to(sentences)
         visible = None if self.visible is None else self.visible.index_select(0, sentences)
-        past = tuple(KeyValues(*(self._filled_only(x, sentences) for x in pair)) for pair in self.past)
-        memory = None if self.memory is None else self.memory.only(sentences)
+        memory = None if self.memory is None else self.memory.only(moves)
+        for pair in self.past:
+            pair.first(self.filled).only(moves)  # there is nothing to move yet in slots of steps to come
+        past = tuple(KeyValues(*(x.narrow(0, 0, moves.count) for x in pair)) for pair in self.past)
         return replace(self, memory=memory, past=past, visible=visible)
-
-    def _filled_only(self, cache: Tensor, sentences: Tensor) -> Tensor:
-        """Some sentences of a cache: there is nothing to copy yet in slots of steps to come."""
-        kept = cache.new_empty(len(sentences), *cache.shape[1:])
-        kept[:, :, : self.filled] = cache[:, :, : self.filled].index_select(0, sentences)
-        return kept

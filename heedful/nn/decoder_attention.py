@@ -9,10 +9,32 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import torch
 from torch import Tensor, nn
 
 from heedful.nn.attention import added_to_scores, attention_weights, mix
 from heedful.nn.ragged import Layout
+
+
+@dataclass(frozen=True)
+class Moves:
+    """How the sentences of a batch are put together when only some go on: most of them stay where they are."""
+
+    count: int  # of those that go on
+    places: Tensor  # to which some are moved
+    sources: Tensor  # where these are
+
+    @classmethod
+    def to(cls, sentences: Tensor) -> Moves:
+        """The moves after which sentence sentences[b] is in place b."""
+        places = (sentences != torch.arange(len(sentences), device=sentences.device)).nonzero()[:, 0]
+        return cls(len(sentences), places, sentences[places])
+
+    def in_place(self, x: Tensor) -> Tensor:
+        """(B, …) -> (B', …) in the same memory."""
+        if len(self.places):
+            x.index_copy_(0, self.places, x.index_select(0, self.sources))
+        return x.narrow(0, 0, self.count)
 
 
 class KeyValues(NamedTuple):
@@ -25,9 +47,9 @@ class KeyValues(NamedTuple):
         """Only the first so many positions, in the same memory."""
         return KeyValues(self.keys.narrow(2, 0, slots), self.values.narrow(2, 0, slots))
 
-    def only(self, sentences: Tensor) -> KeyValues:
-        """A copy of some sentences."""
-        return KeyValues(*(x.index_select(0, sentences) for x in self))
+    def only(self, moves: Moves) -> KeyValues:
+        """Some sentences, in the same memory."""
+        return KeyValues(*map(moves.in_place, self))
 
 
 @dataclass(frozen=True)
@@ -47,10 +69,10 @@ class Memory:
         visible = None if self.visible is None else added_to_scores(self.visible, self.layers[0].keys)
         return Memory(tuple(KeyValues(*(x.contiguous() for x in pair)) for pair in self.layers), visible)
 
-    def only(self, sentences: Tensor) -> Memory:
-        """The memory of some sentences."""
-        visible = None if self.visible is None else self.visible.index_select(0, sentences)
-        return Memory(tuple(pair.only(sentences) for pair in self.layers), visible)
+    def only(self, moves: Moves) -> Memory:
+        """The memory of some sentences, in the same memory."""
+        visible = None if self.visible is None else moves.in_place(self.visible)
+        return Memory(tuple(pair.only(moves) for pair in self.layers), visible)
 
 
 class DecoderSelfAttention(nn.Module):

@@ -37,4 +37,5 @@ def search(
         if how.size == 1:
             ends = (symbols.start, symbols.end, symbols.banned)
             return [[one] for one in greedy(decoder.step, state, longest, *ends, device, how.length_penalty)]
-        return beam_search(decoder.step, state, longest, symbols.start, symbols.end, how, symbols.banned, device)
+        asked = (longest, symbols.start, symbols.end, how, symbols.banned, device)
+        return beam_search(decoder.advance, state, *asked, decoder.logits)

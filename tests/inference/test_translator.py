@@ -11,13 +11,15 @@ import pytest
 import torch
 
 import heedful
+from heedful.data.batching import cut_by_tokens
 from heedful.data.bitext.pairs import lay_out
 from heedful.decoding import Beam, Sampling
 from heedful.errors import HeedfulError
 from heedful.inference import translator as module
 from heedful.inference.embedder import TruncationWarning
 from heedful.inference.load import load_embedder, load_translator
-from heedful.inference.translator import Translator
+from heedful.inference.translator import Translator, equal_share, tokens_at_once
+from heedful.models.transformer import Transformer, sized
 
 pytestmark = pytest.mark.processor
 
@@ -55,6 +57,17 @@ def test_a_text_is_translated_alike_alone_and_among_others(
         ((alone,),) = any_translator.hypotheses([text], Beam(beam, 0.6), 12)
         assert alone.text == found[0].text
         assert alone.log_probability == pytest.approx(found[0].log_probability, abs=1e-4)
+
+
+def test_workers_get_equal_shares_and_large_models_smaller_batches(one: Translator) -> None:
+    lengths = [10 + number % 13 for number in range(1000)]
+    share = equal_share(lengths, most=4096, workers=2)
+    cut = cut_by_tokens(lengths, share)
+    sizes = [sum(lengths[number] for number in numbers) for numbers in cut]
+    assert len(cut) == 4 and max(sizes) - min(sizes) <= 4 * max(lengths)
+    assert equal_share([5, 4], most=4096, workers=8) >= 9  # too little to be shared
+    assert tokens_at_once(one.folder.model) == module.TOKENS_PER_BATCH
+    assert tokens_at_once(Transformer(sized("medium", 50, 50))) == module.LEAST_TOKENS
 
 
 def test_probabilities_are_those_of_teacher_forcing(any_translator: Translator) -> None:

@@ -239,7 +239,7 @@ def test_a_beam_that_is_reordered_and_thinned_out_is_uncached_decoding(
             ]
             torch.testing.assert_close(logits, torch.stack(expected), rtol=1e-5, atol=1e-5)
             if time in (1, 4):
-                kept = torch.randperm(len(sources), generator=rng)[:-1].sort().values
+                kept = torch.randperm(len(sources), generator=rng)[:-1]
                 sources, said = [sources[i] for i in kept], [said[i] for i in kept]
                 state = state.keep(kept)
             parents = torch.randint(beam, (len(sources), beam), generator=rng)

@@ -7,7 +7,15 @@ import torch
 import torch.nn.functional as F
 
 from heedful.data.batching import groups_of
-from heedful.nn.attention import MultiHeadSelfAttention, attend, causal_visible, mix, padding_visible
+from heedful.nn.attention import (
+    AT_ONCE,
+    MultiHeadSelfAttention,
+    added_to_scores,
+    attend,
+    causal_visible,
+    mix,
+    padding_visible,
+)
 
 
 def random_qkv(*shape: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -24,6 +32,15 @@ def test_equals_torch(visible: torch.Tensor | None) -> None:
     torch.testing.assert_close(weights.sum(-1), torch.ones(2, 3, 7))
     if visible is not None:
         assert not weights[~visible.expand_as(weights)].any()
+
+
+@pytest.mark.parametrize("places", [1, 7, AT_ONCE - 1, AT_ONCE, AT_ONCE + 1])
+def test_a_mask_of_numbers_is_added_over_few_places_and_over_many(places: int) -> None:
+    query, key, value = random_qkv(2, 3, places, 5)
+    visible = padding_visible([places, max(1, places - 2)])
+    expected = attend(query, key, value, visible)
+    torch.testing.assert_close(attend(query, key, value, added_to_scores(visible, query)), expected)
+    torch.testing.assert_close(attend(query, key, value), attend(query, key, value, torch.ones_like(visible)))
 
 
 def test_keys_and_values_may_have_lengths_and_widths_of_their_own() -> None:
