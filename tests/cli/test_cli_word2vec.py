@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +66,8 @@ def test_a_run_leaves_a_folder_a_report_and_a_plan(world: Path) -> None:
     lines = [json.loads(line) for line in (world / "run" / "metrics.jsonl").read_text().splitlines()]
     losses = [line["losses"]["word2vec"] for line in lines if "losses" in line]
     assert losses[-1] < losses[0] < 4.2  # six times log 2 is where nothing is known
-    assert lines[-1]["evaluation"]["word2vec_loss"] < 4.1 and lines[-1]["examples"]
+    assert lines[-1]["evaluation"]["word2vec_loss"] < 4.1
+    assert all(re.fullmatch(r"(\S+ -?\d\.\d\d(, )?){3}", one["nearest, by cosine"]) for one in lines[-1]["examples"])
     vocabulary = heedful.load(world / "run").tokenizer.vocabulary
     assert vocabulary[1:] == list(words.counted(5, lowercase=True)) and any(len(w) > 1 and w > "一" for w in vocabulary)
     assert (world / "run" / "report.html").exists()
