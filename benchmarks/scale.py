@@ -47,6 +47,7 @@ UNIT_BYTES = 40_000  # of text a shard, so that a small text has many
 TEXTS = 10 * 1024
 STEPS, FEW_STEPS = 20, 4
 TOLERANCE = 1e-5
+PARTS = 4  # micro-batches a step, for what rounding alone does in one process
 NEW = ("roberta", "xlm-roberta", "distilbert", "albert", "electra", "ernie", "mpnet", "modernbert", "lstm-lm", "gpt2")
 TRAINED = {"word2vec": "tiny", "elmo": "nano", "xlnet": "nano"}  # which have tokenizers of their own, and their sizes
 FAMILIES = (*NEW, *TRAINED)
@@ -185,9 +186,10 @@ def runs_to_slice(folder: Path) -> dict[str, Any]:
         return {"call": "finetune", "settings": {**exact, **own, **given, **more}}
 
     def translation(model: str) -> dict[str, Any]:
-        pairs = {"train": world / "short.en-zh/train.tsv", "source": "en", "target": "zh", "limit": 500}
-        shape = {"model": model, "size": "tiny", "vocab_size": 300, "batch_size": 300}
-        return {"call": "train_translator", "settings": {**exact, **own, **pairs, **shape}}
+        pairs = {"train": world / "short.en-zh/train.tsv", "source": "en", "target": "zh"}
+        shape = {"model": model, "size": "tiny", "vocab_size": 300}
+        # Its own learning rate and batch: beside the Transformer's rounding, see REMARK, they are what users have.
+        return {"call": "train_translator", "settings": {**exact, **own, **pairs, **shape, "learning_rate": None}}
 
     sentiment = "sentiment.en/train.tsv"
     scored: dict[str, Any] = {"dev": folder / "dev.tsv", "seeds": 2}
@@ -203,6 +205,7 @@ def runs_to_slice(folder: Path) -> dict[str, Any]:
         "finetune answer": finetuning("answer", "questions.en/train.json", max_length=64),
         "finetune choose, accumulated": finetuning("choose", "choices.en/train.jsonl", accumulate=3),
         "translate train, a Transformer": translation("transformer"),
+        "the same in float64": translation("transformer") | {"dtype": "float64"},
         "translate train, an RNN with attention": translation("attention"),
         **{f"finetune classify, {name}": finetuning("classify", sentiment, name, **few) for name in FAMILIES},
     }
@@ -213,7 +216,9 @@ def slices(folder: Path) -> Table:
     runs = runs_to_slice(folder)
     one = trained(runs, folder / "one", 1)
     four = folder / "four"
+    in_parts = {name: run | {"settings": run["settings"] | {"accumulate": PARTS}} for name, run in runs.items()}
     ways: dict[str, Callable[[], dict[str, Losses]]] = {
+        f"1 process, {PARTS} micro-batches": lambda: trained(in_parts, folder / "parts", 1),
         "2 processes, each the whole model": lambda: trained(runs, folder / "whole", 2),
         "2, slices": lambda: trained(runs, folder / "two", 2, "shard"),
         "4, slices": lambda: trained(runs, four, 4, "shard"),
