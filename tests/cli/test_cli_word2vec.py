@@ -120,6 +120,8 @@ def test_it_cannot_be_sliced(world: Path, tmp_path: Path) -> None:
 
 
 def test_the_static_matrix_of_a_bert_has_nearest_words_too(tiny_folder: Path) -> None:
+    with_h = done("nearest", tiny_folder, "cat", "-the", "--top", 3).output  # which is no -h
+    assert with_h.startswith("cat - the\n") and len(with_h.splitlines()) == 4
     shown = done("nearest", tiny_folder, "cat", "unaffordable", "--top", 3).output
     assert shown.startswith("cat\n") and "[UNK]" not in shown and len(shown.splitlines()) == 8
 
