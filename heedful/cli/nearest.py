@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import chain
-
 import click
 
 from heedful.cli.shared_options import force_option
@@ -15,7 +13,7 @@ class SignedWords(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the options; with one dash only -h is one, and a minus by itself is an argument."""
         parts = (("-", arg[1:]) if _is_signed(arg) else (arg,) for arg in args)
-        return super().parse_args(ctx, list(chain.from_iterable(parts)))
+        return super().parse_args(ctx, [part for some in parts for part in some])
 
 
 def _is_signed(argument: str) -> bool:
