@@ -3,7 +3,8 @@
     python benchmarks/sliced_runs.py RUNS FOLDER [shard] [resume]      what each process of a run does
 
 RUNS is a JSON file of runs by their names, each with the `call` of heedful that it is, its `settings`, and perhaps
-`of_rank_1`, settings that rank 1 has instead; FOLDER gets a folder for each of them, and `losses.json`.
+`of_rank_1`, settings that rank 1 has instead, and `dtype`, what it computes in if not float32; FOLDER gets a folder for
+each of them, and `losses.json`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+import torch
 
 import heedful
 from heedful.errors import HeedfulError
@@ -87,6 +90,7 @@ def carried_out(run: Mapping[str, Any], output: Path, *options: str) -> Losses:
         if isinstance(event, Progress):
             losses.append((event.step, sum(event.losses.values())))
 
+    torch.set_default_dtype(getattr(torch, run.get("dtype", "float32")))
     own = run.get("of_rank_1", {}) if os.environ.get("RANK") == "1" else {}
     try:
         getattr(heedful, run["call"])(

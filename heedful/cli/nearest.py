@@ -11,8 +11,9 @@ class SignedWords(click.Command):
     """A command that takes words with a minus at them: `king -man` is no option -m."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the options; with one dash only -h is one."""
-        return super().parse_args(ctx, [f"- {arg[1:]}" if _is_signed(arg) else arg for arg in args])
+        """Read the options; with one dash only -h is one, and a minus by itself is an argument."""
+        parts = (("-", arg[1:]) if _is_signed(arg) else (arg,) for arg in args)
+        return super().parse_args(ctx, [part for some in parts for part in some])
 
 
 def _is_signed(argument: str) -> bool:

@@ -30,8 +30,8 @@ def command(
 ) -> None:
     """Compare two model folders in any format, on the lines or rows of TEXTS or on a few built-in sentences.
 
-    The largest difference of every layer's states and of every head's outputs is printed. The exit code is 0 if the
-    two are the same model within the tolerance, and 1 if not.
+    The largest difference of every layer's states, of every head's outputs and of the vectors of sentence-transformers
+    folders is printed. The exit code is 0 if the two are the same model within the tolerance, and 1 if not.
 
     \b
     Examples:

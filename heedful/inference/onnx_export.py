@@ -45,11 +45,9 @@ USE = """# {name} for ONNX Runtime
     tokenizer.enable_padding()
     session = onnxruntime.InferenceSession("model.onnx")
     encoded = tokenizer.encode_batch(["one text", "another"])
-    inputs = {{
-        "input_ids": np.array([e.ids for e in encoded]),
-        "attention_mask": np.array([e.attention_mask for e in encoded]),
-        "token_type_ids": np.array([e.type_ids for e in encoded]),
-    }}
+    inputs = {{"input_ids": np.array([e.ids for e in encoded]),
+              "attention_mask": np.array([e.attention_mask for e in encoded]),
+              "token_type_ids": np.array([e.type_ids for e in encoded])}}
     {outputs} = session.run(None, {{i.name: inputs[i.name] for i in session.get_inputs()}})
 
 heedful takes this folder as it takes any other, for `embed`, `similarity`, `predict`, `evaluate` and `serve`.
@@ -85,7 +83,7 @@ def export_onnx(
         if task:
             write_json(new / TASK, task)
         else:
-            write_layout(new, folder.sentence or SentenceSettings(), folder.max_length, folder.model_config.width)
+            write_layout(new, _sentence(folder), folder.max_length, folder.model_config.width)
         with atomic_file(new / "README.md") as file:
             file.write(USE.format(name=Path(output).name, outputs=", ".join(model.outputs)))
     return found
@@ -115,9 +113,14 @@ def _written(
     return found
 
 
+def _sentence(folder: ModelFolder) -> SentenceSettings:
+    """How its vectors are made: as the folder says, or else as suits its family."""
+    return folder.sentence or SentenceSettings(folder.family.pooling)
+
+
 def _padded(folder: ModelFolder) -> tuple[PaddedEncoder | PaddedHead, dict[str, Any]]:
     if not is_for_task(folder):
-        sentence = folder.sentence or SentenceSettings(folder.family.pooling)
+        sentence = _sentence(folder)
         return PaddedEncoder(load_encoder(folder), sentence.pooling, sentence.normalize, sentence.dense_layers()), {}
     settings = {"max_length": folder.max_length, **read_task(folder.weights)}
     model = load_for_task(folder, task_of(settings, folder.weights / TASK).model, seed=0, complete=True)

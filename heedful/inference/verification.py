@@ -22,17 +22,19 @@ from heedful.checkpoints.folder_weights import is_exported
 from heedful.checkpoints.task_folder import load_for_task, read_task
 from heedful.data.batching import TOKENS_PER_BATCH, cut_by_tokens, flat_batch
 from heedful.errors import HeedfulError
-from heedful.export.padded import LOGITS, STATES
+from heedful.export.padded import LOGITS, STATES, VECTORS
 from heedful.inference.engine_choice import onnx_session
 from heedful.inference.load import model_path
 from heedful.models.encoder import Encoder
 from heedful.models.heads import SequenceClassifier
+from heedful.nn.pooling import pool
 from heedful.schema import Batch, Selection
 from heedful.tasks.registry import task_of
 from heedful.tasks.task import Task
 
 # Rounding of float32, added up over a dozen layers, stays far below this; float16 copies of weights do not.
 TOLERANCE = 1e-4
+SENTENCE = "sentence vectors"
 SENTENCES = (
     "The quick brown fox jumps over the lazy dog.",
     "Attention is a weighted mean, and the weights are learned.",
@@ -47,7 +49,7 @@ SENTENCES = (
 class Difference:
     """The largest difference of two numbers in the same place."""
 
-    what: str  # "layer 3", "pooler", "MLM head" …
+    what: str  # "layer 3", "pooler", "MLM head", "sentence vectors" …
     largest: float
 
 
@@ -139,14 +141,15 @@ def _answers(folder: ModelFolder, batches: Sequence[Batch]) -> dict[str, Tensor]
     states = [encoder(batch, hidden=layers).hidden for batch in batches]
     found = {f"layer {number}": torch.cat([one[number] for one in states]) for number in layers}
     last = found[f"layer {layers[-1]}"]
-    return {**found, **_pretrained_heads(folder, encoder, last, batches), **_task_head(folder, batches)}
+    found |= _pretrained_heads(folder, encoder, last, batches)
+    return {**found, **_sentence_vectors(folder, last, batches), **_task_head(folder, batches)}
 
 
 def _exported_answers(folder: ModelFolder, batches: Sequence[Batch]) -> dict[str, Tensor]:
-    """What a folder for ONNX Runtime tells: the last layer's states, and what the head of a task says."""
+    """What an exported folder tells: the last layer's states, and its vectors or what the head of its task says."""
     (session, _), task = onnx_session(folder), _task(folder)
     names = {f"layer {folder.model_config.layers}": STATES}
-    names |= {} if task is None else {f"head of the task {task.name}": LOGITS}
+    names |= {SENTENCE: VECTORS} if task is None else {f"head of the task {task.name}": LOGITS}
     found = {what: [session(batch, output) for batch in batches] for what, output in names.items()}
     return {
         what: torch.cat([torch.from_numpy(said[real] if said.ndim == 3 else said) for said, real in some])
@@ -173,6 +176,16 @@ def _pretrained_heads(
         if part in held:
             found[part] = load_head(folder, part, build)(last)
     return found
+
+
+def _sentence_vectors(folder: ModelFolder, last: Tensor, batches: Sequence[Batch]) -> Mapping[str, Tensor]:
+    """The vectors of a folder that says how they are made: pooling, perhaps linear layers and a length of 1."""
+    if (sentence := folder.sentence) is None:
+        return {}
+    vectors = pool(last, [length for batch in batches for length in batch.lengths], sentence.pooling)
+    if (dense := sentence.dense_layers()) is not None:
+        vectors = dense(vectors)
+    return {SENTENCE: torch.nn.functional.normalize(vectors, dim=-1) if sentence.normalize else vectors}
 
 
 def _task_head(folder: ModelFolder, batches: Sequence[Batch]) -> Mapping[str, Tensor]:

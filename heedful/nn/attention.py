@@ -54,9 +54,10 @@ def attention_weights(query: Tensor, key: Tensor, visible: Tensor | None = None)
 
 
 def _softmax(scores: Tensor) -> Tensor:
-    """Over the last dimension."""
+    """Over the last dimension; in a graph for another engine, which has any length, always as it is written."""
     places = scores.shape[-1]
-    if places >= AT_ONCE or scores.device.type != "cpu" or scores.requires_grad:
+    as_written = torch.compiler.is_exporting() or scores.requires_grad
+    if as_written or places >= AT_ONCE or scores.device.type != "cpu":
         return torch.softmax(scores, dim=-1)
     return torch.softmax(F.pad(scores, (0, AT_ONCE - places), value=-math.inf), dim=-1)[..., :places]
 

@@ -21,11 +21,11 @@ def summed_cross_entropy(logits: Tensor, labels: Tensor, smoothing: float = 0.0)
     """- Σ_m ( (1 - ε) log p(y_m) + ε · 1/V Σ_v log p(v) ) of logits (M, V) and labels (M,).
 
     Where a gradient is wanted the logits are used up: they must not be looked at again, and the gradient can be taken
-    once. Sums of many terms need all bits: they are in float32, whatever the logits are in.
+    once. Sums of many terms need all bits: of logits in half precision they are in float32.
     """
     if logits.requires_grad and logits.device.type == "cpu":
         return _InPlace.apply(logits, labels, smoothing)  # type: ignore[no-any-return, no-untyped-call]
-    return F.cross_entropy(logits.float(), labels, reduction="sum", label_smoothing=smoothing)
+    return F.cross_entropy(_wide(logits), labels, reduction="sum", label_smoothing=smoothing)
 
 
 class _InPlace(torch.autograd.Function):
@@ -47,7 +47,7 @@ class _InPlace(torch.autograd.Function):
 def _to_gradient(rows: Tensor, right: Tensor, smoothing: float) -> Tensor:
     """The loss of some rows of logits, which become its gradient."""
     spread = smoothing / rows.shape[1]
-    given, rows = rows, rows.float()
+    given, rows = rows, _wide(rows)
     aimed = (1 - smoothing) * rows.gather(1, right).sum() + spread * rows.sum()
     highest = rows.amax(1, keepdim=True)
     sums = rows.sub_(highest).exp_().sum(1, keepdim=True)
@@ -69,7 +69,7 @@ def projected_cross_entropy(states: Tensor, matrix: Tensor, labels: Tensor) -> T
     if states.requires_grad or matrix.requires_grad:
         return _Projected.apply(states, matrix, labels)  # type: ignore[no-any-return, no-untyped-call]
     parts = zip(_rows(states, matrix), _rows(labels, matrix), strict=True)
-    sums = [F.cross_entropy(F.linear(some, matrix).float(), right, reduction="sum") for some, right in parts]
+    sums = [F.cross_entropy(_wide(F.linear(some, matrix)), right, reduction="sum") for some, right in parts]
     return torch.stack(sums).sum()
 
 
@@ -94,6 +94,11 @@ class _Projected(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None]:
         of_states, of_matrix = ctx.saved_tensors
         return of_states.mul_(gradient), of_matrix.mul_(gradient), None
+
+
+def _wide(numbers: Tensor) -> Tensor:
+    """The same numbers in float32, unless they have more bits."""
+    return numbers.to(torch.promote_types(numbers.dtype, torch.float32))
 
 
 def _rows(tensor: Tensor, matrix: Tensor) -> tuple[Tensor, ...]:

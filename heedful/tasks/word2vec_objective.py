@@ -152,8 +152,8 @@ class Word2VecExamination:
         shown = []
         for i in long[100::100][:SHOWN] or long[:SHOWN]:
             values, ids = (matrix @ matrix[i]).topk(min(4, len(matrix)))
-            near = [[vocabulary[j], round(v, 4)] for j, v in zip(ids.tolist(), values.tolist(), strict=True) if j != i]
-            shown.append({"text": "nearest to [___]", "truth": vocabulary[i], "guesses": near[:3]})
+            near = [f"{vocabulary[j]} {v:.2f}" for j, v in zip(ids.tolist(), values.tolist(), strict=True) if j != i]
+            shown.append({"word": vocabulary[i], "nearest, by cosine": ", ".join(near[:3])})
         return shown
 
 

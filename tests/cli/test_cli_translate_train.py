@@ -16,6 +16,7 @@ import pytest
 import torch
 from click.testing import CliRunner, Result
 
+from heedful.checkpoints.folder import read_folder
 from heedful.checkpoints.translation_folder import load_translation
 from heedful.cli.main import cli
 from heedful.errors import HeedfulError
@@ -173,6 +174,13 @@ def test_a_bert_can_be_the_encoder(train: Train, tiny_folder: Path, tmp_path: Pa
     folder = load_translation(tmp_path / "run" / "model")
     assert folder.sides.source.encode("the cat").tokens == ["[CLS]", "the", "cat", "[SEP]"]
     assert folder.max_length == 512
+    assert folder.model.config.encoder == read_folder(tiny_folder).model_config  # its own dropout
+    plain = read_folder(tiny_folder).with_dropout(0.0).model_config
+    for first, options in (("before", given), ("after", ("--from", tmp_path / "before", "--budget", "1steps"))):
+        (tmp_path / "run").rename(tmp_path / first)
+        assert train(*options, "--dropout", 0).exit_code == 0
+        config = load_translation(tmp_path / "run" / "model").model.config
+        assert config.encoder == plain and config.dropout == 0
 
 
 def test_the_papers_schedule_has_the_papers_rate(train: Train, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +66,8 @@ def test_a_run_leaves_a_folder_a_report_and_a_plan(world: Path) -> None:
     lines = [json.loads(line) for line in (world / "run" / "metrics.jsonl").read_text().splitlines()]
     losses = [line["losses"]["word2vec"] for line in lines if "losses" in line]
     assert losses[-1] < losses[0] < 4.2  # six times log 2 is where nothing is known
-    assert lines[-1]["evaluation"]["word2vec_loss"] < 4.1 and lines[-1]["examples"]
+    assert lines[-1]["evaluation"]["word2vec_loss"] < 4.1
+    assert all(re.fullmatch(r"(\S+ -?\d\.\d\d(, )?){3}", one["nearest, by cosine"]) for one in lines[-1]["examples"])
     vocabulary = heedful.load(world / "run").tokenizer.vocabulary
     assert vocabulary[1:] == list(words.counted(5, lowercase=True)) and any(len(w) > 1 and w > "一" for w in vocabulary)
     assert (world / "run" / "report.html").exists()
@@ -118,6 +120,8 @@ def test_it_cannot_be_sliced(world: Path, tmp_path: Path) -> None:
 
 
 def test_the_static_matrix_of_a_bert_has_nearest_words_too(tiny_folder: Path) -> None:
+    with_h = done("nearest", tiny_folder, "cat", "-the", "--top", 3).output  # which is no -h
+    assert with_h.startswith("cat - the\n") and len(with_h.splitlines()) == 4
     shown = done("nearest", tiny_folder, "cat", "unaffordable", "--top", 3).output
     assert shown.startswith("cat\n") and "[UNK]" not in shown and len(shown.splitlines()) == 8
 

@@ -14,6 +14,7 @@ from safetensors.torch import load_file, save_file
 
 from heedful.checkpoints.encoder_folder import load_encoder, save_model
 from heedful.checkpoints.folder import read_folder
+from heedful.checkpoints.sentence_transformers import SentenceSettings
 from heedful.checkpoints.task_folder import load_for_task, save_for_task
 from heedful.cli.main import cli
 from heedful.errors import HeedfulError
@@ -66,6 +67,16 @@ def test_what_only_one_has_is_told(tiny_folder: Path, tmp_path: Path) -> None:
     save_model(load_encoder(folder), tmp_path / "bare", folder.tokenizer)
     found = verify(tiny_folder, tmp_path / "bare")
     assert found.same and found.notes == ("only the first has: MLM head", "only the first has: NSP head")
+
+
+def test_vectors_are_compared_where_a_folder_says_how_they_are_made(tiny_folder: Path, tmp_path: Path) -> None:
+    folder = read_folder(tiny_folder)
+    for name, settings in (("mean", SentenceSettings("mean")), ("cls", SentenceSettings("cls")), ("plain", None)):
+        save_model(load_encoder(folder), tmp_path / name, folder.tokenizer, sentence=settings)
+    found = verify(tmp_path / "mean", tmp_path / "cls")
+    assert not found.same and [one.what for one in found.differences if one.largest] == ["sentence vectors"]
+    found = verify(tmp_path / "mean", tmp_path / "plain")
+    assert found.same and found.notes == ("only the first has: sentence vectors",)
 
 
 def test_heads_of_tasks_are_compared(tiny_folder: Path, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from torch import nn
 from torch.nn.utils.rnn import pad_sequence
 
 import heedful
+from heedful.checkpoints.conversion import convert
 from heedful.checkpoints.encoder_folder import load_encoder, load_for_pretraining, load_head, save_model
 from heedful.checkpoints.families import family_named
 from heedful.checkpoints.folder import read_folder
@@ -210,7 +211,7 @@ def test_masked_words_both_ways(case: Case, tmp_path: Path) -> None:
 
 
 @torch.inference_mode()
-def test_the_head_of_a_discriminator(tmp_path: Path) -> None:
+def test_the_head_of_a_discriminator_both_ways(tmp_path: Path) -> None:
     case = CASES["electra"]
     theirs = case.their_model("ForPreTraining")
     theirs.save_pretrained(tmp_path / "theirs")
@@ -218,6 +219,10 @@ def test_the_head_of_a_discriminator(tmp_path: Path) -> None:
     found = load_head(folder, "replaced", ReplacedTokenHead)(load_encoder(folder)(batch).last)
     assert found.std() > 0.1
     assert_close(found, flat(theirs(**padded(case, batch)).logits))
+    convert(tmp_path / "theirs", tmp_path / "ours")
+    again, info = transformers.ElectraForPreTraining.from_pretrained(tmp_path / "ours", output_loading_info=True)
+    assert {key: set(info[key]) for key in CLEAN} == CLEAN
+    assert_close(flat(again.eval()(**padded(case, batch)).logits), found)
 
 
 @torch.inference_mode()

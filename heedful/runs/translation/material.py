@@ -37,7 +37,7 @@ class Material:
     @classmethod
     def of(cls, settings: TranslationSettings, note: Callable[[str], object]) -> Material:
         """Read, learn and encode all of it; `note` hears what was odd and what takes a while."""
-        bert, names = read_bert(settings.encoder), names_of(settings)
+        bert, names = read_bert(settings), names_of(settings)
         start = None if settings.start is None else load_translation(model_path(settings.start))
         if start is not None:
             refuse_training(start.int8, start.path)
@@ -56,11 +56,11 @@ class Material:
         return cls(sides, encoded, dev.examples, dev_encoded, bert, start)
 
 
-def read_bert(folder: Place | None) -> ModelFolder | None:
-    """The folder of the BERT that an encoder starts as, if one is named."""
-    if folder is None:
+def read_bert(settings: TranslationSettings) -> ModelFolder | None:
+    """The folder of the BERT that an encoder starts as, if one is named; it has the dropout that is asked for."""
+    if settings.encoder is None:
         return None
-    bert = read_folder(model_path(folder))
+    bert = read_folder(model_path(settings.encoder)).with_dropout(settings.dropout)
     bert.require_tokenizer()
     refuse_training(bert.int8, bert.path)
     return bert

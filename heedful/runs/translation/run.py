@@ -45,7 +45,7 @@ def train_translator(settings: TranslationSettings, stage: Stage) -> Run:
 
 def check(settings: TranslationSettings) -> None:
     """Find out about a shape or a score that cannot be before the data is read and a vocabulary learned."""
-    bert = read_bert(settings.encoder)
+    bert = read_bert(settings)
     if settings.budget:
         parse_budget(settings.budget)
     tokenizer = bleu_tokenizer_of(settings)

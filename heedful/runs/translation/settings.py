@@ -67,7 +67,7 @@ class TranslationSettings:
     )
     weight_decay: float = told(0.0, least=0)
     clip: float = told(1.0, "Largest norm of the gradient; 0 for none.")
-    dropout: float | None = told(None, unset="0.3; 0.1 for base and big", least=0, below=1)
+    dropout: float | None = told(None, unset="0.3; 0.1 for base and big; a BERT's own", least=0, below=1)
     label_smoothing: float = told(0.1, least=0, below=1)
     forcing: str = told("1", "An RNN's teacher forcing: a share, or 1:0.5 over time.")
     batch_size: int = told(2048, "Tokens of both sides.", least=1)

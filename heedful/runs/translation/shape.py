@@ -34,7 +34,7 @@ def shape_of(
     _check(settings)
     if settings.start is not None:
         own, _ = read_shape(model_path(settings.start))
-        return own if settings.dropout is None else replace(own, dropout=settings.dropout)
+        return own if settings.dropout is None else _dropping(own, settings.dropout)
     sizes = (source_vocab_size, target_vocab_size, joint)
     if settings.model != "transformer":
         if bert is not None:
@@ -61,6 +61,13 @@ def _recurrent(settings: TranslationSettings, source: int, target: int, joint: b
     decoder = "attention" if settings.model == "attention" else settings.decoder or "3"
     choices = {"decoder": decoder, **({"cell": settings.cell} if settings.cell else {})}
     return from_mapping(Seq2SeqConfig, {**plain, **choices}, "settings")
+
+
+def _dropping(config: Shape, dropout: float) -> Shape:
+    """The same shape with another dropout, also in a BERT that is its encoder."""
+    if isinstance(config, TransformerConfig) and config.encoder is not None:
+        config = replace(config, encoder=config.encoder.with_dropout(dropout))
+    return replace(config, dropout=dropout)
 
 
 def _with_fields(config: C, settings: TranslationSettings) -> C:
