@@ -17,6 +17,7 @@ from heedful.schema import Batch, Group, Selection
 
 # The outputs' names, which are those of Hugging Face's and sentence-transformers' own exports.
 STATES, VECTORS, LOGITS = "last_hidden_state", "sentence_embedding", "logits"
+CRF = "crf"  # of a tagger that has one: `Crf.table`
 
 
 def padded_batch(ids: Tensor, mask: Tensor, segments: Tensor) -> Batch:
@@ -63,21 +64,24 @@ class PaddedEncoder(nn.Module):
 
 
 class PaddedHead(nn.Module):
-    """What a head says of each text, (B, K), or of each token, (B, T, K), and the states of the last layer."""
+    """What a head says of each text, (B, K), or of each token, (B, T, K), and the states of the last layer.
 
-    outputs = (LOGITS, STATES)
+    The logits of a tagger with a CRF are its emissions, and its table comes with them: who asks looks for the path.
+    """
 
     def __init__(self, model: Head) -> None:
         super().__init__()
         if not isinstance(model, SequenceClassifier | SpanFinder | Tagger):
             raise HeedfulError("a task of one's own has no known way to ONNX", remedy="use a built-in task")
-        if isinstance(model, Tagger) and (model.lstm is not None or model.crf is not None):
-            what = "a tagger with a BiLSTM or a CRF cannot be written for ONNX"
-            raise HeedfulError(what, remedy="train one with the linear head")
+        if isinstance(model, Tagger) and model.lstm is not None:
+            what = "a tagger with a BiLSTM cannot be written for ONNX"
+            raise HeedfulError(what, remedy="train one with the head `linear` or `crf`")
         self.model = model
+        self.crf = model.crf if isinstance(model, Tagger) else None
+        self.outputs = (LOGITS, STATES) if self.crf is None else (LOGITS, STATES, CRF)
 
-    def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor) -> tuple[Tensor, Tensor]:
-        """(B, T) each -> logits, and (B, T, D)."""
+    def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor) -> tuple[Tensor, ...]:
+        """(B, T) each -> logits, and (B, T, D); of a CRF its table."""
         encoder, layers = self.model.encoder, self.model.features or (-1,)
         batch = padded_batch(input_ids, attention_mask, token_type_ids)
         hidden = encoder(batch, hidden=(*layers, -1)).hidden
@@ -85,7 +89,8 @@ class PaddedHead(nn.Module):
         how = getattr(self.model, "combine", "concat")
         states = combine([hidden[encoder.layer_number(layer)] for layer in layers], how)
         if not isinstance(self.model, SequenceClassifier):
-            return self._said_of(batch, states).view(*input_ids.shape, -1), last
+            said = self._said_of(batch, states).view(*input_ids.shape, -1)
+            return (said, last) if self.crf is None else (said, last, self.crf.table())
         block = states.view(*input_ids.shape, -1)
         row = "last" if encoder.config.summary == "last" else "cls"
         if self.model.pooling == "compare":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,9 @@ from torch import Tensor, nn
 
 from heedful.errors import HeedfulError
 from heedful.export.onnx_file import INPUTS, optional_module
-from heedful.export.padded import LOGITS, STATES
+from heedful.export.padded import CRF, LOGITS, STATES
 from heedful.models.encoder import Encoder, EncoderConfig, check_lengths
+from heedful.nn.crf import Crf
 from heedful.schema import Batch, Encoded, Selection
 
 
@@ -32,12 +33,12 @@ class Session:
             raise HeedfulError(what, where=path, remedy="export the model again") from error
         self._path = path
         self._inputs = {one.name for one in self._session.get_inputs()}
-        self._outputs = [one.name for one in self._session.get_outputs()]
+        self.outputs = [one.name for one in self._session.get_outputs()]
 
     def __call__(self, batch: Batch, output: str) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         """An output for the sequences of a batch, and which of the padded cells hold a token, (B, T)."""
-        if output not in self._outputs:
-            what = f"the model has no output {output}; its outputs are {', '.join(self._outputs)}"
+        if output not in self.outputs:
+            what = f"the model has no output {output}; its outputs are {', '.join(self.outputs)}"
             raise HeedfulError(what, where=self._path, remedy="export the model again, by `heedful export`")
         lengths = np.array(batch.lengths)
         real = np.arange(lengths.max(initial=1))[None, :] < lengths[:, None]
@@ -45,8 +46,15 @@ class Session:
         for name, flat in (("input_ids", batch.ids), ("token_type_ids", batch.segments)):
             given[name] = np.zeros(real.shape, np.int64)
             given[name][real] = flat.numpy()
+        return self._run(given, output), real
+
+    def constant(self, output: str) -> NDArray[Any]:
+        """An output that is the same for all inputs."""
+        return self._run(dict.fromkeys(INPUTS, np.ones((1, 1), np.int64)), output)
+
+    def _run(self, given: Mapping[str, NDArray[np.int64]], output: str) -> NDArray[Any]:
         (said,) = self._session.run([output], {name: given[name] for name in INPUTS if name in self._inputs})
-        return said, real
+        return said  # type: ignore[no-any-return]
 
 
 class OnnxEncoder(Encoder):
@@ -87,6 +95,7 @@ class OnnxHead(nn.Module):
         super().__init__()
         self.place = nn.Parameter(torch.empty(0), requires_grad=False)  # tells that inputs belong on the CPU
         self._session = session
+        self.crf = Crf.of_table(torch.from_numpy(session.constant(CRF))) if CRF in session.outputs else None
 
     def forward(self, selection: Selection) -> Tensor:
         """The logits of tokens, or of the sequences in which the rows lie."""

@@ -62,14 +62,33 @@ class Crf(nn.Module):
         """The probability of each label at each place, (R, K)."""
         return self._gradient(emissions, lengths, _log_sum)
 
+    def table(self) -> Tensor:
+        """All its scores, (K + 2, K): those of starting, of passing on from each label, and of ending."""
+        starts, transitions = self._where_allowed()
+        return torch.cat([starts[None], transitions, self.ends[None]])
+
+    @classmethod
+    def of_table(cls, table: Tensor) -> Crf:
+        """The one that has these scores."""
+        crf = cls(table.shape[1])
+        for scores, rows in ((crf.starts, table[0]), (crf.transitions, table[1:-1]), (crf.ends, table[-1])):
+            scores.data.copy_(rows)
+        return crf
+
+    def _where_allowed(self) -> tuple[Tensor, Tensor]:
+        """The scores of starting and of passing on."""
+        starts = self.starts.masked_fill(~self.may_start, FORBIDDEN)
+        return starts, self.transitions.masked_fill(~self.allowed, FORBIDDEN)
+
     def _over_paths(self, emissions: Tensor, lengths: Sequence[int], over: Over) -> Tensor:
         """The `over` of the scores of all labellings of a sequence, added up over the sequences."""
         order, sizes = packed_order(lengths)
         if not len(order):
             return emissions.sum()
-        transitions = self.transitions.masked_fill(~self.allowed, FORBIDDEN).T  # (to, from)
+        starts, transitions = self._where_allowed()
+        transitions = transitions.T  # (to, from)
         steps = torch.split(emissions[order.to(emissions.device)], sizes.tolist())
-        scores = self.starts.masked_fill(~self.may_start, FORBIDDEN) + steps[0]  # (B, K)
+        scores = starts + steps[0]  # (B, K)
         for step in steps[1:]:
             going = scores[: len(step), None, :] + transitions  # (b, to, from)
             scores = torch.cat([over(going) + step, scores[len(step) :]])

@@ -259,7 +259,10 @@ class Tag(Task[TaggedWords]):
 
 
 def _crf_of(model: nn.Module) -> Crf | None:
-    return model.crf if isinstance(model, Tagger) else None  # an exported tagger has none
+    """That of a tagger, or of an exported one."""
+    crf = getattr(model, "crf", None)
+    assert crf is None or isinstance(crf, Crf)
+    return crf
 
 
 def _is_iob(tag: str) -> bool:

@@ -205,6 +205,24 @@ def test_a_classifier_and_a_tagger_say_what_they_said(tmp_path: Path, monkeypatc
         assert rounded(json.loads(said.stdout)) == rounded(ours[0])
 
 
+def test_a_crf_goes_along(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(1)
+    task = Tag(labels=("B-X", "I-X", "O"), head="crf")
+    model = task.model(encoder())
+    assert isinstance(model, Tagger) and model.crf is not None
+    for scores in model.crf.parameters():
+        torch.nn.init.normal_(scores, std=3)  # else the likeliest labels are the best path
+    described = {"task": "tag", "labels": list(task.labels), "max_length": 32, "head": "crf"}
+    save_for_task(model, tmp_path / "m", words(), task=described, architecture=None, labels=task.labels)
+    export_onnx(read_folder(tmp_path / "m"), tmp_path / "exported")
+    ours, theirs = (predictor(tmp_path / name).predict(TEXTS) for name in ("m", "exported"))
+    assert rounded(theirs) == rounded(ours)
+    said = as_its_readme_says(tmp_path / "exported", TEXTS, monkeypatch)
+    assert said["crf"].shape == (5, 3) and said["crf"][0, 1] < -1e8  # no path may start inside an entity
+    by_label = said["logits"].argmax(-1)
+    assert any(task.labels[by_label[0, 1 + n]] != label for n, label in enumerate(ours[0]["labels"]))
+
+
 def test_answers_and_choices_of_other_families(tmp_path: Path) -> None:
     small = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 24}
     asked: dict[str, tuple[Task[Any], EncoderConfig, Any]] = {
@@ -254,8 +272,8 @@ def test_compared_pairs_get_the_same_answers(tmp_path: Path) -> None:
 def test_what_cannot_be_written_is_refused_and_nothing_is_left(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(HeedfulError, match="BiLSTM or a CRF"):
-        PaddedHead(Tagger(encoder(), 3, "crf"))
+    with pytest.raises(HeedfulError, match="with a BiLSTM cannot be written"):
+        PaddedHead(Tagger(encoder(), 3, "bilstm-crf"))
     with pytest.raises(HeedfulError, match="no precision 'int4'"):
         export_onnx(read_folder(folder), tmp_path / "out", "int4")
     xlnet = XlnetConfig(14, d_model=16, n_layer=1, n_head=2, d_inner=16).build()
