@@ -161,7 +161,7 @@ def beam_search(
         if not going:
             break
         if len(going) < len(active):
-            sums[_others(going, active, device)] = -math.inf  # if these stay, nothing becomes of them
+            sums[sorted(set(range(len(active))) - set(going))] = -math.inf  # if these stay, nothing becomes of them
         staying = _staying(going, len(active))
         if len(staying) < len(active):
             kept = torch.tensor(staying, device=device)
@@ -375,8 +375,3 @@ def _staying(going: Sequence[int], rows: int) -> list[int]:
     free = (row for row in range(size) if row not in first)
     placed = dict(zip(free, staying[len(first) :], strict=True))
     return [placed.get(row, row) for row in range(size)]
-
-
-def _others(going: Sequence[int], active: Sequence[int], device: str) -> Tensor:
-    """The rows that do not go on."""
-    return torch.tensor(sorted(set(range(len(active))) - set(going)), device=device)

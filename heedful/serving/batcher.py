@@ -28,7 +28,7 @@ NEWEST = 0.1
 # The share of its last batch's seconds that a thread waits at most for those whom it has answered to ask again.
 GATHERING = 0.1
 # The full batches of each thread that a request may have to wait for, however long they take; with fewer, none merge.
-PATIENT_BATCHES = 3
+PATIENT_BATCHES = 2
 # The seconds without two requests at a time after which one may have all cores.
 CALM = 0.1
 # How much nicer than the others a thread is that computes, as nice(1) counts; without it a refusal took 130 ms.

@@ -36,7 +36,7 @@ class ServeSettings:
     force: bool = told(False, "Take a tokenizer with far too few pieces; compute in int8 where it hardly pays.")
     threads: int | None = told(None, "Threads that compute, each on a core.", unset="one a core, at most 8", least=1)
     batch_tokens: int = told(512, "Tokens that are computed together.", least=1)
-    max_wait: float = told(0.25, "Seconds that others may keep a request waiting; beyond, it is refused.", above=0)
+    max_wait: float = told(0.2, "Seconds that others may keep a request waiting; beyond, it is refused.", above=0)
     max_queue: int = told(1_000_000, "Tokens that may wait.", least=1)
     timeout: float = told(60.0, "Seconds within which every request is answered.", above=0)
     max_body: int = told(8 * 2**20, "Bytes of a request's body.", least=1)
