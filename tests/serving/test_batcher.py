@@ -191,9 +191,9 @@ def test_a_full_queue_refuses_and_tells_when_it_will_have_room(make: Make) -> No
 def test_a_few_batches_may_wait_however_slow_a_model_is(make: Make) -> None:
     gate, batcher = Gate(), make(bounds=Bounds(batch_tokens=20, wait=0.1))
     busy(batcher, gate)
-    batcher.speed = 10.0  # the three batches are six seconds
-    for number in range(6):
-        ask(batcher, gate, f"text {number}")  # the last one behind five of a second each, and the one that is computed
+    batcher.speed = 10.0  # the two batches are four seconds
+    for number in range(4):
+        ask(batcher, gate, f"text {number}")  # the last one behind three of a second each, and the one that is computed
     with pytest.raises(Full):
         ask(batcher, gate, "one more")
     gate.may_go.set()
