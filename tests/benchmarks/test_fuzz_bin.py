@@ -11,12 +11,12 @@ Script = Callable[[str], ModuleType]
 
 
 def test_mutated_bins_are_refused_or_read_and_nothing_is_run(script: Script, tmp_path: Path) -> None:
-    outcomes = script("fuzz_bin").fuzz_bins(tmp_path, 500, random.Random(1))
+    outcomes = script("fuzz_bin").fuzz_bins(tmp_path, 2500, random.Random(1))
     assert not (tmp_path / "sentinel").exists()
     assert not [outcome.crashes for outcome in outcomes.values() if outcome.crashes]
-    # About ninety of a hundred: the legacy layout holds addresses of memory, so that no two runs mutate it alike.
-    assert all(outcome.refused > 60 for outcome in outcomes.values())
-    assert outcomes["hostile archive"].refused == outcomes["hostile archive"].files == 100
+    # Addresses of memory in the legacy layout make runs differ: nine of ten are refused, but of a hundred at times 80.
+    assert all(outcome.refused > 400 for outcome in outcomes.values())
+    assert outcomes["hostile archive"].refused == outcomes["hostile archive"].files == 500
     assert outcomes["archive"].other == 0
 
 
