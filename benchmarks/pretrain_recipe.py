@@ -9,9 +9,10 @@ tokens without pairs, single tokens hidden. Seconds are those of the processor, 
 much; the skip-gram minute is told apart, since all runs of one seed share it.
 
 docs/results/pretrain_recipe.json has a row for each run, those that failed too, and is written after each: a run that
-has a row is never done again, and one that was stopped goes on. A factor that needs another corpus (the vocabulary) is
-tried by giving that corpus: losses are then to be compared by the word, which is the column beside. `--factors
-batch:16,masked:0.15/0.4` tries these values only, beside the best so far.
+has a row is never done again, and one that was stopped goes on; several processes may try different values at a time.
+A factor that needs another corpus (the vocabulary) is tried by giving that corpus: losses are then to be compared by
+the word, which is the column beside. `--factors batch:16,masked:0.15/0.4` tries these values only, beside the best so
+far.
 """
 
 from __future__ import annotations
@@ -110,8 +111,7 @@ class Bench:
     def __init__(self, corpus: Path, keep: Path, path: Path = PATH, most: int | None = None) -> None:
         """`most` new runs end the search, as on a machine that others wait for."""
         self.corpus, self.keep, self.path, self.left = corpus, keep, path, most
-        rows = json.loads(path.read_text(encoding="utf-8"))["runs"] if path.exists() else []
-        self.done = {one.told: one for one in (Trial(**row) for row in rows)}
+        self.done = runs_in(path)
 
     def search(self, names: Sequence[str], seeds: Sequence[int], begin: Trial) -> Options:
         """The best settings, factor after factor."""
@@ -132,7 +132,8 @@ class Bench:
             if self.left == 0:
                 sys.exit(f"not done yet: {asked.factor} {asked.value}")
             self.left = None if self.left is None else self.left - 1
-            self.done[asked.told] = found = trained(asked, self.corpus, self.keep)
+            found = trained(asked, self.corpus, self.keep)
+            self.done = {**runs_in(self.path), asked.told: found}  # another process may have written meanwhile
             print(found.factor, found.value, found.seed, found.loss, found.seconds, found.reason, flush=True)
             self.write()
         return self.done[asked.told]
@@ -160,6 +161,12 @@ class Bench:
             arguments="CORPUS --keep DIR",
             more={"runs": [asdict(t) for t in self.done.values()]},
         )
+
+
+def runs_in(path: Path) -> dict[tuple[object, ...], Trial]:
+    """The runs of a results file, each by what makes it that run."""
+    rows = json.loads(path.read_text(encoding="utf-8"))["runs"] if path.exists() else []
+    return {one.told: one for one in (Trial(**row) for row in rows)}
 
 
 def mean_loss(trials: Sequence[Trial]) -> float:
@@ -227,11 +234,12 @@ def judged(asked: Trial, run: Path, folder: Path) -> Trial:
     own: dict[str, float] = [line["evaluation"] for line in lines if "evaluation" in line][-1]
     steps = [line for line in lines if "tokens" in line]
     text = corpus.manifest["shards"]["held_out"]
-    pieces = sum(shard["tokens"] for shard in text) / sum(shard["words"] for shard in text)
+    words = sum(shard.get("words", 0) for shard in text)  # counted by `corpus build --words` only
+    pieces = sum(shard["tokens"] for shard in text) / words if words else None
     return replace(
         asked,
         loss=round(scores["mlm_loss"], 4),
-        word_loss=round(scores["mlm_loss"] * pieces, 4),
+        word_loss=round(scores["mlm_loss"] * pieces, 4) if pieces else None,
         accuracy=round(scores["mlm_accuracy"], 4),
         pairs=round(own["nsp_accuracy"], 4) if "nsp_accuracy" in own else None,
         steps=steps[-1]["step"],

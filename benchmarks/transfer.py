@@ -31,6 +31,7 @@ from transfer_tasks import CHOOSING_FROM, Task, tasks_named
 
 import heedful
 from heedful.inference.load import model_path
+from heedful.text.tokenizer import Tokenizer
 from heedful.training.run_folder import RunFolder
 
 FILE = RESULTS / "finetune_transfer.json"
@@ -94,6 +95,7 @@ class Bench:
         folder = model_path(model)
         shape = fingerprint(folder / "config.json", folder / "tokenizer.json", folder / "vocab.txt")
         self.prints = {"random": shape, "own": f"{shape}-{fingerprint(*folder.glob('*.safetensors'))}"}
+        self.cased = is_cased(folder)
 
     def chosen(self, way: Way, weights: str) -> float:
         """The rate that does best on the training rows that are held out."""
@@ -141,7 +143,14 @@ class Bench:
             "score": 0.0 if math.isnan(score) else round(score, 4),  # a correlation with what never changes
             "seconds": round(time.process_time() - start, 1),
             "precision": stored["training"]["precision"],
+            "cased": self.cased,
         }
+
+
+def is_cased(folder: Path) -> bool:
+    """Whether a model tells capitals from small letters, by its tokenizer."""
+    path = folder / "tokenizer.json"
+    return path.exists() and Tokenizer.load(path).encode("A").ids != Tokenizer.load(path).encode("a").ids
 
 
 def runs_in(output: Path) -> dict[str, dict[str, Any]]:
@@ -160,7 +169,8 @@ def write(output: Path, runs: Mapping[str, Mapping[str, Any]]) -> None:
         TITLE,
         "Models of one's own (`$HEEDFUL_EN`, `$HEEDFUL_ZH`) against the same shape with random weights: the first rows "
         "of the training file, batches of 32, the last weights; mean pooling for texts, `compare` for pairs. "
-        "Fine-tuned: all weights learn, dropout 0.1. Frozen: a linear layer over the last states",
+        "Fine-tuned: all weights learn, dropout 0.1. Frozen: a linear layer over the last states. The vocabulary has "
+        "small letters alone, but where a task is called cased",
         tables([way.name for way in WAYS], runs.values()),
         [
             "The learning rate in brackets was chosen for each task and side by one run a rate (fine-tuned "

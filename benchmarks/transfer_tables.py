@@ -32,7 +32,7 @@ def compared(task: Task, way: str, runs: Runs) -> list[Any] | None:
     both = [[side[seed]["score"] for seed in seeds] for side in (own, random)]
     one = own[seeds[0]]
     return [
-        task.name,
+        f"{task.name}, cased" if one.get("cased") else task.name,
         f"{one['rows']:,}, {one['epochs']}",
         f"{task.metric}, {one['dev_rows']:,} rows",
         f"{task.one_answer():.3f}",

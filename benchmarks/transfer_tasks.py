@@ -32,11 +32,13 @@ class Task:
     pairs: bool = False  # of texts, which are compared
     asked: bool = False  # run only where it is asked for by name
     drawn: bool = False  # the rows are drawn from the whole file, not its first
+    head: str | None = None  # of a tagger, where it is not linear
 
     def settings(self) -> dict[str, Any]:
         """What heedful.finetune is told of it."""
-        pooled = {} if self.kind == "tag" else {"pooling": "compare" if self.pairs else "mean"}
-        return {**pooled, **({"label": self.label} if self.label else {})}
+        pooling = None if self.kind == "tag" else "compare" if self.pairs else "mean"
+        named = {"pooling": pooling, "label": self.label, "head": self.head}
+        return {name: value for name, value in named.items() if value is not None}
 
     def training_rows(self, most: int | None = None) -> Rows:
         """The rows to learn from, at most so many."""
@@ -73,6 +75,8 @@ TASKS = (
     Task("CoLA", "classify", "cola/train.tsv", "cola/dev.tsv", "matthews", rows=None, epochs=3),
     Task("MRPC", "classify", "mrpc/train.tsv", "mrpc/dev.tsv", "f1", rows=None, epochs=3, pairs=True),
     Task("CoNLL", "tag", "conll2003/train.conll.gz", "conll2003/dev.conll", "f1"),
+    Task("CoNLL, CRF", "tag", "conll2003/train.conll.gz", "conll2003/dev.conll", "f1", head="crf"),
+    Task("CoNLL, BiLSTM-CRF", "tag", "conll2003/train.conll.gz", "conll2003/dev.conll", "f1", head="bilstm-crf"),
     Task("ChnSentiCorp", "classify", "chnsenticorp/train_nodup.tsv.gz", "chnsenticorp/dev.tsv", "accuracy", epochs=3,
          language="zh"),
     # Reported nowhere: settings are tried on it.
