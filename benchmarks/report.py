@@ -76,6 +76,8 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
 
 def cell(value: Any) -> str:
     """A value on one line; what is nested deeper is counted, the JSON file has it in full."""
+    if value is None:
+        return "–"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):

@@ -43,7 +43,7 @@ def write_results(
     report = {
         "title": title,
         "what": what,
-        "command": f"python benchmarks/{Path(sys.argv[0]).name} {arguments or shlex.join(sys.argv[1:])}".strip(),
+        "command": f"python benchmarks/{Path(sys.argv[0]).name} {arguments or _told()}".strip(),
         "date": datetime.date.today().isoformat(),
         "machine": machine(),
         "tables": [asdict(table) for table in tables],
@@ -57,6 +57,11 @@ def write_results(
         for row in table.rows:
             print("  |  ".join(map(str, row)))
     print(*remarks, f"-> {path}", sep="\n")
+
+
+def _told() -> str:
+    """The arguments as they would be typed elsewhere: where a folder lies on this machine is nobody's business."""
+    return shlex.join(Path(word).name if Path(word).is_absolute() else word for word in sys.argv[1:])
 
 
 def machine() -> str:
