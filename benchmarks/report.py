@@ -24,6 +24,7 @@ INTRODUCTION = """# Results
 
 What was measured, how, where and when. This page is made by `python benchmarks/report.py` from the files in
 [docs/results](results); the commands expect the data in `$HEEDFUL_DATA` and the models in `$HEEDFUL_MODELS`.
+Each section is of the code of its day; what has changed since is in the [changes](../CHANGELOG.md).
 """
 
 
