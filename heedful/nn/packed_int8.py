@@ -6,6 +6,7 @@ without it adds two in 16 bits, which overflow unless a token's numbers have 7 b
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 from dataclasses import dataclass
@@ -89,13 +90,19 @@ class PackedInt8Linear(nn.Module):
         self.round = torch.ops.quantized.embedding_bag_byte_prepack.default
         self.product = torch.ops.onednn.qlinear_pointwise.default
         self.activate = torch.ops.aten.gelu_.default
+        # Tensors already: a number is made one at every call.
         self.sign = torch.tensor(_SIGN, dtype=torch.uint8)
+        self.one_half, self.root = torch.tensor(0.5), torch.tensor(math.sqrt(0.5))
 
     def forward(self, x: Tensor) -> Tensor:
         """(…, in) -> (…, out)."""
         flat = x if x.dim() == 2 else x.reshape(-1, self.inputs)
-        result = self._of_many(flat) if self.plain is None or len(flat) > FEW_ROWS else self._of_few(flat, self.plain)
-        if self.gelu is not None:
+        few = self.plain is not None and len(flat) <= FEW_ROWS
+        result = self._of_few(flat) if few else self._of_many(flat)
+        if few and self.gelu == "none":  # written out, as torch's takes longer to begin
+            erf = torch.mul(result, self.root).erf_()
+            result.mul_(self.one_half).addcmul_(result, erf)
+        elif self.gelu is not None:
             self.activate(result, approximate=self.gelu)
         return result if x.dim() == 2 else result.view(*x.shape[:-1], self.outputs)
 
@@ -108,11 +115,12 @@ class PackedInt8Linear(nn.Module):
         result = torch.mul(least, self.sums) if self.bias is None else torch.addcmul(self.bias, least, self.sums)
         return result.addcmul_(product, scales)  # in place: fresh memory would cost as much again
 
-    def _of_few(self, x: Tensor, weights: Tensor) -> Tensor:
-        """The same, the numbers of tokens 128 lower; weights (in, out)."""
+    def _of_few(self, x: Tensor) -> Tensor:
+        """The same, the numbers of tokens 128 lower."""
+        assert self.plain is not None
         numbers, behind = self.round(x).split_with_sizes((self.inputs, _BEHIND), 1)
         scales, least = behind.view(torch.float32).split_with_sizes((1, 1), 1)
-        product = torch._int_mm(numbers.bitwise_xor_(self.sign).view(torch.int8), weights)
+        product = torch._int_mm(numbers.bitwise_xor_(self.sign).view(torch.int8), self.plain)
         middle = torch.add(least, scales, alpha=_SIGN)
         result = torch.mul(middle, self.sums) if self.bias is None else torch.addcmul(self.bias, middle, self.sums)
         return result.addcmul_(torch.mul(product, self.scales), scales)
