@@ -134,7 +134,7 @@ def beam_search(
     best that do not end go on. A sentence is done when K are finished, when nothing that goes on could still become
     one of the `n_best`, or when sentence b has `longest[b]` symbols. So K = 1 is greedy search, and a beam as wide as
     there are hypotheses is exhaustive. With `logits`, the step gives only states (B, K, D), whose logits are asked for
-    a part at a time.
+    a part at a time and then written over.
     """
     never = banned_symbols(longest, end, banned, device)
     sentences = [_Sentence(how, most) for most in longest]
@@ -251,7 +251,8 @@ def _continuations(
     found = []
     sentences = max(1, AT_ONCE // given.shape[1])
     for part, before in zip(torch.split(given, sentences), torch.split(sums, sentences), strict=True):
-        values = _log_probabilities(logits(part)).index_fill_(-1, never, -math.inf)
+        said = logits(part)
+        values = _log_probabilities(said, own=said is not part).index_fill_(-1, never, -math.inf)
         found.append(best_of_all(values, before, min(2 * beam, values.shape[1] * values.shape[2])))
     totals, parents, symbols = (torch.cat(parts) for parts in zip(*found, strict=True))
     missing = beam - totals.shape[1]
@@ -344,9 +345,10 @@ def _draw(logits: Tensor, how: Sampling, rng: torch.Generator) -> Tensor:
     return (drawn if symbols is None else symbols.gather(1, drawn)).view(logits.shape[:2])
 
 
-def _log_probabilities(logits: Tensor) -> Tensor:
-    """In memory of their own, which the search may write into."""
-    found = torch.log_softmax(logits, -1, dtype=torch.float32)
+def _log_probabilities(logits: Tensor, own: bool = False) -> Tensor:
+    """In memory of their own, which the search may write into; where the logits are its `own`, in theirs."""
+    into = logits if own and logits.dtype == torch.float32 and logits.device.type == "cpu" else None
+    found = torch.log_softmax(logits, -1, dtype=torch.float32, out=into)
     if bool(found[..., 0].isnan().any()):  # where one logit is infinite or not a number, none of these is a number
         what = "the model's outputs are no numbers (infinite or NaN)"
         raise HeedfulError(what, remedy="its training went wrong: use an earlier checkpoint, or a lower learning rate")

@@ -49,6 +49,8 @@ class Batch:
 
     def to(self, device: str) -> Batch:
         """The same batch on another device."""
+        if self.ids.device.type == device:
+            return self
         ids, segments, positions = (x.to(device) for x in (self.ids, self.segments, self.positions))
         return Batch(ids, segments, positions, self.lengths, self.groups)
 

@@ -19,13 +19,15 @@ SMALL_TAIL = 0.25
 def flat_batch(sequences: Sequence[Sequence[int]], segments: Sequence[Sequence[int]] | None = None) -> Batch:
     """Lay token sequences one after the other; without `segments` every token is in segment 0."""
     lengths = tuple(map(len, sequences))
-    ids = torch.from_numpy(_flat(sequences))
+    # For one text alone, such as a query, this is a noticeable part of the work.
+    alone = len(lengths) == 1 and lengths[0] > 0
+    ids = torch.tensor(sequences[0], dtype=torch.int64) if alone else torch.from_numpy(_flat(sequences))
     return Batch(
         ids=ids,
         segments=torch.zeros_like(ids) if segments is None else torch.from_numpy(_flat(segments)),
-        positions=torch.cat([torch.arange(n) for n in lengths]),
+        positions=torch.arange(lengths[0]) if alone else torch.cat([torch.arange(n) for n in lengths]),
         lengths=lengths,
-        groups=groups_of(lengths),
+        groups=(Group(0, 1, lengths[0]),) if alone else groups_of(lengths),
     )
 
 

@@ -144,6 +144,8 @@ class Embedder:
         vectors = list(self._vectors(texts, wanted, max_length))
         if unit != "sentence":
             return vectors
+        if len(vectors) == 1:
+            return vectors[0][None]
         return np.stack(vectors) if vectors else np.empty((0, wanted.width(self.encoder.config)), np.float32)
 
     def embed_stream(

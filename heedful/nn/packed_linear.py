@@ -6,6 +6,8 @@ it was measured on, where torch's default matrix library is not at its best.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -35,6 +37,13 @@ def packed(linear: nn.Module, gelu: bool = False, form: str = "none") -> nn.Modu
     return nn.Sequential(linear, nn.GELU(form)) if gelu else linear
 
 
+def plus(product: nn.Module) -> Callable[[Tensor, Tensor], Tensor]:
+    """What adds a product of x to another tensor, in one go where it can."""
+    if isinstance(product, PackedLinear):
+        return product.plus
+    return lambda x, other: product.forward(x).add_(other)
+
+
 def tied_linear(matrix: Tensor, bias: Tensor | None = None) -> nn.Linear:
     """The product with a matrix that belongs to another layer, as a linear layer; without a bias it is zero."""
     linear = nn.Linear(matrix.shape[1], len(matrix), device="meta")
@@ -61,9 +70,17 @@ class PackedLinear(nn.Module):
         self.activation, self.form = "gelu" if inside else "none", form
         self.after = gelu and not inside
         self.product = torch.ops.mkldnn._linear_pointwise.default  # looked up once: for few rows every step counts
+        self.sum = torch.ops.mkldnn._linear_pointwise.binary
         # A plain attribute and not a buffer: the packed layout is opaque, it cannot be saved or moved.
         self.packed = torch.ops.mkldnn._reorder_linear_weight(linear.weight.detach())
         self.bias = None if linear.bias is None else linear.bias.detach()
+
+    def plus(self, x: Tensor, other: Tensor) -> Tensor:
+        """(N, in) and (N, out) -> (N, out), their sum; without the activation."""
+        if rows_computed(len(x)) > len(x):
+            return self(x).add_(other)  # type: ignore[no-any-return]
+        result: Tensor = self.sum(x, other, self.packed, self.bias, "add")
+        return result
 
     def forward(self, x: Tensor) -> Tensor:
         """(N, in) -> (N, out)."""

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from heedful.nn import packed_int8
 from heedful.nn.int8 import Int8Linear, int8_linear, rounded_tokens, rounded_weights
 from heedful.nn.packed_int8 import (
+    FEW_ROWS,
     LEVELS_WITHOUT_DOT,
     PackedInt8Linear,
     can_pack_int8,
@@ -20,7 +21,7 @@ from heedful.nn.packed_int8 import (
 from heedful.nn.packed_linear import PackedLinear, packed
 
 needs_product = pytest.mark.skipif(not can_pack_int8(), reason="needs oneDNN")
-SHAPES = [(1, 1, 1), (3, 16, 5), (40, 384, 70), (7, 1600, 24), (5, 30, 8)]
+SHAPES = [(1, 1, 1), (3, 16, 5), (40, 384, 70), (7, 1600, 24), (5, 30, 8), (FEW_ROWS + 1, 40, 12)]
 
 
 def drawn(tokens: int, inputs: int, outputs: int, bias: bool = True) -> tuple[Tensor, nn.Linear]:

@@ -6,7 +6,9 @@ import pytest
 import torch
 from torch import nn
 
-from heedful.nn.packed_linear import PackedLinear, can_pack, rows_computed
+from heedful.nn.int8 import Int8Linear
+from heedful.nn.packed_int8 import int8_levels
+from heedful.nn.packed_linear import PackedLinear, can_pack, packed, plus, rows_computed
 
 pytestmark = pytest.mark.skipif(not can_pack(), reason="this torch has no packed products")
 
@@ -34,3 +36,13 @@ def test_rows_that_are_added_change_nothing(rows: int, gelu: bool) -> None:
     torch.testing.assert_close(packed(room[:rows]), expected, atol=1e-5, rtol=1e-5)
     assert packed(x).shape == (rows, 40) and packed(packed(x)[:, :24]).shape == (rows, 40)
     assert room[rows:].isnan().all()
+
+
+@pytest.mark.processor
+@pytest.mark.parametrize("rows", [1, 5, 16, 17, 129])
+def test_a_product_is_added_in_one_go(rows: int) -> None:
+    torch.manual_seed(0)
+    linear, x, other = nn.Linear(24, 40), torch.randn(rows, 24), torch.randn(rows, 40)
+    for layer in (linear, Int8Linear(linear, int8_levels())):
+        expected = (layer(x) + other).detach()
+        torch.testing.assert_close(plus(packed(layer))(x, other), expected, atol=1e-5, rtol=1e-5)
