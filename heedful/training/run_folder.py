@@ -62,7 +62,7 @@ class RunFolder:
 
     def keep_settings(self) -> None:
         """Write down what the run is told, so that one who is stopped before the first step need not say it again."""
-        if self.settings and not self.config.exists():
+        if self.settings and not self.holds_run():
             make_folder(self.path)
             write_toml_values({SETTINGS: dict(self.settings)}, self.config)
 
