@@ -60,6 +60,12 @@ class RunFolder:
         settings: dict[str, Any] | None = values.get(SETTINGS)
         return settings
 
+    def keep_settings(self) -> None:
+        """Write down what the run is told, so that one who is stopped before the first step need not say it again."""
+        if self.settings and not self.holds_run():
+            make_folder(self.path)
+            write_toml_values({SETTINGS: dict(self.settings)}, self.config)
+
     def check_resumable(self, resume: bool) -> None:
         """Refuse a folder that holds a run unless it is to be gone on with."""
         if self.holds_run() and not resume:

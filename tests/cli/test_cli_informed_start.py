@@ -16,6 +16,7 @@ from heedful.cli.main import cli
 from heedful.models.informed_start import log_frequencies
 from heedful.runs.pretraining import skip_gram_start
 from heedful.runs.pretraining.plan import Plan
+from heedful.runs.pretraining.skip_gram_start import READ_A_SECOND, StartPlan, most_read
 from heedful.training.run_folder import RunFolder
 
 RUN = ("--size", "tiny", "--phases", "32:100%", "--batch-size", 8, "--budget", "2steps", "--lr", 1e-9)
@@ -96,7 +97,7 @@ def test_stopped_in_the_middle_of_the_vectors_it_goes_on_bit_for_bit(
     stopped = run("pretrain", world / "corpus", "-o", world / "stopped", *RUN)
     assert stopped.exit_code == 130 and not (world / "stopped" / "model").exists()
     assert len(moves) == 5
-    done("pretrain", world / "corpus", "-o", world / "stopped", *RUN, "--resume")
+    done("pretrain", "--resume", "-o", world / "stopped")
     first, second = weights(world / "run"), weights(world / "stopped")
     assert all(torch.equal(first[name], second[name]) for name in first)
 
@@ -105,6 +106,33 @@ def test_too_little_text_leaves_the_embeddings_at_random_and_says_so(world: Path
     told = done("pretrain", world / "few", "-o", tmp_path / "run", *RUN)
     assert "too small for word vectors" in told.stderr and not (tmp_path / "run" / "start").exists()
     assert float(weights(tmp_path / "run")["cls.predictions.bias"].abs().max()) > 1
+
+
+def test_a_text_without_a_single_frequent_piece_is_no_less_a_text(world: Path, tmp_path: Path) -> None:
+    text = "The cat sat.\nA dog ran home.\n\nA bird sang.\nIt was late.\n"
+    (tmp_path / "four.txt").write_text(text, encoding="utf-8")
+    done("corpus", "build", tmp_path / "four.txt", "-o", tmp_path / "corpus", "--tokenizer", world / "tokenizer")
+    told = done("pretrain", tmp_path / "corpus", "-o", tmp_path / "run", *RUN)
+    assert "too small for word vectors" in told.stderr
+    bias = weights(tmp_path / "run")["cls.predictions.bias"]
+    assert float(bias.max() - bias.min()) > 0.5  # what occurs is likelier than what does not
+
+
+def test_of_a_large_text_a_part_is_read_and_no_longer_than_a_budget_bears(
+    world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert most_read(0) == most_read(1e9) == skip_gram_start.MOST_READ and most_read(60) == 60 * READ_A_SECOND
+    monkeypatch.setattr(skip_gram_start, "MOST_READ", 3000)
+    done("pretrain", world / "corpus", "-o", tmp_path / "run", *RUN)
+    plan = RunFolder(tmp_path / "run" / "start").stored_as(StartPlan)
+    whole = RunFolder(world / "run" / "start").stored_as(StartPlan)
+    assert plan is not None and whole is not None and plan.training.steps == 2 < whole.training.steps
+
+
+def test_a_start_that_there_cannot_be_is_refused(world: Path, tmp_path: Path) -> None:
+    for other in (("--model", "roberta"), ("--from", world / "run" / "model")):
+        refused = run("pretrain", world / "corpus", "-o", tmp_path / "run", *RUN, "--start", "informed", *other)
+        assert "has no effect" in str(refused.exception)
 
 
 @pytest.mark.parametrize("family", ["gpt", "xlnet"])

@@ -90,6 +90,17 @@ def test_it_learns(trained: Callable[..., Any], tiny_tokenizer: Tokenizer) -> No
     json.dumps(found)
 
 
+@pytest.mark.parametrize("pooling", ["mean", "max"])
+def test_it_learns_from_all_tokens_which_hugging_face_has_no_class_for(
+    pooling: Any, trained: Callable[..., Any]
+) -> None:
+    task = Choose.fit(EXAMPLES, pooling=pooling)
+    result = trained(task, EXAMPLES)
+    assert result.after < result.before / 2
+    assert task.architecture is None and Choose.fit(EXAMPLES).architecture == "MultipleChoice"
+    assert to_mapping(task)["pooling"] == pooling
+
+
 def test_what_a_caller_may_give() -> None:
     given = {"context": "我爱", "question": "who?", "choices": ["中国", "美国"]}
     assert Choose.example(given) == Choice("我爱", "who?", ("中国", "美国"))

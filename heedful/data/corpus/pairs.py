@@ -138,5 +138,5 @@ def _check_enough(segments: Segments, kind: Pairs) -> None:
     if kind == "nsp" and segments.documents[0] == segments.documents[-1]:
         raise HeedfulError(
             "next sentence prediction needs two documents, this part of the corpus has one",
-            remedy="build the corpus from more documents, or use none for `pairs`",
+            remedy="build the corpus from more documents, hold more of them out, or use none for `pairs`",
         )

@@ -132,13 +132,19 @@ def _counted(key: _Key, min_count: int, lowercase: bool) -> tuple[list[str], Arr
     return [UNKNOWN, *found], np.array([0, *found.values()], np.int64)
 
 
+def piece_counts(corpus: Corpus) -> Array:
+    """How often each piece occurs in the training text, (V,); special ones, [UNK] among them, count as none."""
+    pieces, tokenizer = corpus.tokenizer.vocab_size, corpus.tokenizer
+    counts = sum(np.bincount(shard.arrays["tokens"], minlength=pieces) for shard in corpus.train.shards)
+    assert isinstance(counts, np.ndarray)
+    special = [tokenizer.id_of(token) for token in tokenizer.special_tokens.values()]
+    counts[[number for number in special if number is not None]] = 0
+    return counts
+
+
 def _pieces(corpus: Corpus, recipe: Word2VecRecipe, part: Part) -> RunningWords:
     """The pieces as they are, but for [UNK], which stands for no word, and the other special tokens."""
-    vocabulary = corpus.tokenizer.vocabulary
-    counts = sum(np.bincount(shard.arrays["tokens"], minlength=len(vocabulary)) for shard in corpus.train.shards)
-    assert isinstance(counts, np.ndarray)
-    special = [corpus.tokenizer.id_of(token) for token in corpus.tokenizer.special_tokens.values()]
-    counts[[number for number in special if number is not None]] = 0
+    vocabulary, counts = corpus.tokenizer.vocabulary, piece_counts(corpus)
     counts[counts < recipe.min_count] = 0
     if not counts.any():
         what = f"no piece occurs {recipe.min_count} times"

@@ -21,7 +21,7 @@ from heedful.checkpoints.folder import ModelFolder, read_folder
 from heedful.checkpoints.sentence_dense import read_dense
 from heedful.checkpoints.sentence_transformers import SentenceSettings
 from heedful.checkpoints.task_folder import load_for_task, save_for_task
-from heedful.config import to_mapping, write_toml_values
+from heedful.config import to_mapping
 from heedful.data.labelled.dataset import Dataset
 from heedful.inference.load import model_path
 from heedful.models.encoder import encoder_of
@@ -42,7 +42,6 @@ from heedful.tasks.distilling import Distilling, FlatItems, TaughtSource
 from heedful.tasks.embed import Embed
 from heedful.training.budget import TRIAL_STEPS
 from heedful.training.distributed import joined
-from heedful.training.run_folder import SETTINGS
 
 EVALUATIONS = 10
 LONGEST_WAIT = 7 * 24 * 60.0  # minutes that other processes wait for the one that asks the teacher
@@ -107,8 +106,7 @@ def _ask(settings: DistillingSettings, teacher: ModelFolder, lesson: Lesson, tex
     """Let one process make the student and ask the teacher; gives the seconds that the teacher took."""
     run = stage.folder.path
     run.mkdir(parents=True, exist_ok=True)
-    if not stage.folder.config.exists():  # who is stopped before the first step need not say everything again
-        write_toml_values({SETTINGS: dict(stage.folder.settings)}, stage.folder.config)
+    stage.folder.keep_settings()
     begun = stage.folder.holds_run()  # from then on everything is as it was
     if settings.student is None and not begun:
         write_student(settings, teacher, run, stage.note)

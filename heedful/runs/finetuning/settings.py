@@ -71,7 +71,7 @@ class FinetuningSettings:
     )
     pooling: str | None = told(
         None,
-        "What sums a text up: cls, or mean or max of its tokens; not for tag and answer.",
+        "What sums a text up: cls, mean or max of its tokens, or compare, for pairs; not for tag and answer.",
         unset="cls; mean for embed, and for word2vec",
     )
     head: str | None = told(None, "For tag: linear, bilstm, crf or bilstm-crf.", unset="linear")

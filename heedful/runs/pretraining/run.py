@@ -55,6 +55,7 @@ def prepare(settings: PretrainingSettings, stage: Stage) -> Ready:
     corpus = Corpus.open(settings.corpus)
     family = family_named(settings.model) if settings.start is None else read_folder(settings.start).family
     objective = objective_of(family)
+    _check_init(settings, family)
     settings = completed(_in_its_precision(settings, objective, stage), objective, corpus)
     recipe_of(replace(settings, model=family.model_type), objective)
     check_sharding(settings, stage.resume)
@@ -65,9 +66,10 @@ def prepare(settings: PretrainingSettings, stage: Stage) -> Ready:
     # What cannot be trained on is told before the minutes that a start may take.
     for phase in stretches(settings):
         batches_of(objective, corpus, phase.recipe(recipe_of(settings, objective)), settings.duplicates)
-    model, spent = fresh_model(settings, config, corpus, objective, stage)
-    plan = plan_of(settings, objective, config, _steps(settings, corpus, model, objective, stage, spent))
+    plan = plan_of(settings, objective, config, [1] * len(stretches(settings)))
     held_out = HeldOut(plan, corpus, objective, stage.note) if corpus.held_out.documents else None
+    model, spent = fresh_model(settings, config, corpus, objective, stage)
+    plan = plan.with_steps(_steps(settings, corpus, model, objective, stage, spent))
     return Ready(
         plan=plan,
         model=model,
@@ -87,6 +89,14 @@ def _in_its_precision(
         return settings
     stage.note(f"{objective.name} computes in {objective.precision} all the same")
     return replace(settings, precision=objective.precision)
+
+
+def _check_init(settings: PretrainingSettings, family: Family[Any]) -> None:
+    if settings.init != "informed" or (settings.start is None and family.informed is not None):
+        return
+    what = f"a model of the type {family.model_type} starts from random weights"
+    what = what if settings.start is None else f"the weights are those of {settings.start}"
+    raise HeedfulError(f"{what}: `init` informed has no effect", remedy="leave it out")
 
 
 def _init(settings: PretrainingSettings, family: Family[Any]) -> Literal["informed", "random"]:
@@ -111,7 +121,8 @@ def fresh_model(
         family.initialise(model, config, settings.seed)
         if settings.init == "random" or family.informed is None:
             return model, 0.0
-        start = counted(corpus, model.get_parameter(family.informed.token).shape[1], settings.seed, stage)
+        width, seconds = model.get_parameter(family.informed.token).shape[1], parse_budget(settings.budget).seconds
+        start = counted(corpus, width, settings.seed, stage, seconds)
         inform(model, family.informed, start.counts, start.vectors)
         return model, start.seconds
     folder, recipe = read_folder(settings.start), recipe_of(settings, objective)

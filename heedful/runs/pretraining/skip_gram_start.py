@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -17,7 +16,7 @@ from heedful.checkpoints.encoder_folder import load_encoder
 from heedful.checkpoints.folder import read_folder
 from heedful.data.corpus.corpus import Corpus
 from heedful.data.corpus.phases import Phase, PretrainingSource
-from heedful.data.corpus.running_words import Word2VecRecipe, running_words
+from heedful.data.corpus.running_words import Word2VecRecipe, piece_counts
 from heedful.json_files import read_json
 from heedful.models.word2vec import Word2VecConfig, Word2VecForPretraining, initialise
 from heedful.runs.run import Stage, StoppedBefore
@@ -30,6 +29,8 @@ from heedful.training.training_config import TrainingConfig
 
 EPOCHS, WINDOW = 2, 4
 LEAST_TEXT = 20  # tokens a piece; with fewer, vectors would say little
+MOST_READ = 100_000_000  # tokens in both epochs together; of a larger text, parts from all over it say as much
+READ_A_SECOND = 25_000  # of a budget of time: a slow core reads four times as many, and has three quarters left
 FOLDER = "start"
 
 
@@ -37,7 +38,7 @@ FOLDER = "start"
 class Counted:
     """What an informed start is made of."""
 
-    counts: Tensor  # (V,) how often each piece occurs; 0 for the rare and the special ones
+    counts: Tensor  # (V,) how often each piece occurs; 0 for special ones, and for the rare where there are vectors
     vectors: Tensor | None  # (V, D), None where there is too little text
     seconds: float  # that it took
 
@@ -52,31 +53,40 @@ class StartPlan:
     model: Word2VecConfig
 
 
-def counted(corpus: Corpus, width: int, seed: int, stage: Stage) -> Counted:
-    """Count the pieces of a corpus and train their vectors, or go on with it."""
+def counted(corpus: Corpus, width: int, seed: int, stage: Stage, seconds: float = 0.0) -> Counted:
+    """Count the pieces of a corpus and train their vectors, or go on with it; `seconds` is a budget of time."""
     recipe = Word2VecRecipe(max_length=1000, seed=seed, unit="piece", window=WINDOW)
-    text = running_words(corpus, recipe)
-    counts = torch.from_numpy(text.counts.astype(np.int64))
-    if text.size < LEAST_TEXT * len(counts):
-        few = f"{text.size:,} tokens for {len(counts):,} pieces"
+    counts, tokens = torch.from_numpy(piece_counts(corpus)).long(), corpus.train.tokens
+    often = torch.where(counts < recipe.min_count, 0, counts)
+    if tokens < LEAST_TEXT * len(counts) or not often.any():
+        few = f"{tokens:,} tokens for {len(counts):,} pieces"
         stage.note(f"the text is too small for word vectors ({few}): the embeddings start at random")
         return Counted(counts, None, 0.0)
     folder = RunFolder(stage.folder.path / FOLDER)
     with joined() as world:
-        told = world.first(lambda: _trained(corpus, recipe, Word2VecConfig(len(counts), width), folder, stage))
+        config = Word2VecConfig(len(counts), width)
+        told = world.first(lambda: _trained(corpus, recipe, config, folder, stage, most_read(seconds)))
     if told["signal"] is not None:
         raise StoppedBefore(Outcome(told["step"], told["steps"], None, None, None, 0, 1, signal=told["signal"]))
     vectors = load_encoder(read_folder(folder.model)).token_matrix.detach()
-    return Counted(counts, vectors, float(read_json(folder.timing)["wall"]))
+    return Counted(often, vectors, float(read_json(folder.timing)["wall"]))
+
+
+def most_read(seconds: float) -> float:
+    """How many tokens the vectors may cost, in a budget of so many seconds or, 0, in one that is no time."""
+    return min(MOST_READ, READ_A_SECOND * seconds) if seconds else MOST_READ
 
 
 def _trained(
-    corpus: Corpus, recipe: Word2VecRecipe, config: Word2VecConfig, folder: RunFolder, stage: Stage
+    corpus: Corpus, recipe: Word2VecRecipe, config: Word2VecConfig, folder: RunFolder, stage: Stage, most: float
 ) -> dict[str, int | None]:
-    """Train the vectors unless they are there; gives how far it came, as JSON can say it."""
-    batches = WORD2VEC.batches(corpus, recipe)
+    """Train the vectors, on so many tokens at most, unless they are there; gives how far it came, as JSON has it."""
+    stage.folder.keep_settings()
+    batches, stored = WORD2VEC.batches(corpus, recipe), folder.stored_as(StartPlan)
     size = WORD2VEC.defaults(corpus)["batch_size"]
-    steps = max(1, round(EPOCHS * len(batches.text) / size))
+    stretches = min(EPOCHS * len(batches.text), most / recipe.max_length)
+    # What was begun is ended as it was begun, also where a run is to be longer now.
+    steps = stored.training.steps if stored else max(1, round(stretches / size))
     training = TrainingConfig(
         steps=steps,
         learning_rate=0.025,
