@@ -44,6 +44,7 @@ class PretrainingObjective(ABC):
     """Something to be learned from text alone."""
 
     name: ClassVar[str]
+    rate_from_random: ClassVar[float] = 1.0  # that share of the usual rate suits a start from random weights
     recipe: ClassVar[type[ExampleRecipe]]  # how its examples are made
     settings: ClassVar[Mapping[str, str]] = {}  # a run's settings that are its own -> the field of its recipe
     unused: ClassVar[frozenset[str]] = frozenset()  # settings of every run that have no effect here

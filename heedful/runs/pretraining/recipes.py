@@ -55,9 +55,9 @@ def completed(settings: PretrainingSettings, objective: PretrainingObjective, co
     return found
 
 
-def rate_for(config: EncoderConfig) -> float:
+def rate_for(config: EncoderConfig, objective: PretrainingObjective, informed: bool) -> float:
     """The rate of `small`: what Adam moves is to matter alike at any width, so it falls as the width grows."""
-    return RATE * min(1.0, WIDTH / config.width)
+    return RATE * min(1.0, WIDTH / config.width) * (1.0 if informed else objective.rate_from_random)
 
 
 def shape_for(settings: PretrainingSettings, config: EncoderConfig) -> dict[str, Any]:

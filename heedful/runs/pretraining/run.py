@@ -61,8 +61,9 @@ def prepare(settings: PretrainingSettings, stage: Stage) -> Ready:
     check_sharding(settings, stage.resume)
     objective.check(corpus)
     config = _model_config(settings, corpus, objective)
-    rate = settings.learning_rate or rate_for(config)
-    settings = replace(settings, init=_init(settings, family), learning_rate=rate)
+    settings = replace(settings, init=_init(settings, family))
+    rate = settings.learning_rate or rate_for(config, objective, settings.init == "informed")
+    settings = replace(settings, learning_rate=rate)
     # What cannot be trained on is told before the minutes that a start may take.
     for phase in stretches(settings):
         batches_of(objective, corpus, phase.recipe(recipe_of(settings, objective)), settings.duplicates)

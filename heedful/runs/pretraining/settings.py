@@ -78,7 +78,8 @@ class PretrainingSettings:
     learning_rate: float | None = told(
         None,
         flags=("--learning-rate", "--lr"),
-        unset="by the recipe: 0.001 at a width of 256, less for wider models; bert, or with `start`: 0.0001",
+        unset="by the recipe: 0.001 at a width of 256, less for wider models, half from random weights where tokens "
+        "are masked; bert, or with `start`: 0.0001",
     )
     warmup: float | None = told(None, "Share of the steps, or steps from 1 on.", unset="by the recipe: 0.1; bert: 0.01")
     schedule: Literal["linear", "cosine", "constant"] = told("linear", "The rate after the warm-up.")
