@@ -76,7 +76,6 @@ TASKS = (
     Task("MRPC", "classify", "mrpc/train.tsv", "mrpc/dev.tsv", "f1", rows=None, epochs=3, pairs=True),
     Task("CoNLL", "tag", "conll2003/train.conll.gz", "conll2003/dev.conll", "f1"),
     Task("CoNLL, CRF", "tag", "conll2003/train.conll.gz", "conll2003/dev.conll", "f1", head="crf"),
-    Task("CoNLL, BiLSTM-CRF", "tag", "conll2003/train.conll.gz", "conll2003/dev.conll", "f1", head="bilstm-crf"),
     Task("ChnSentiCorp", "classify", "chnsenticorp/train_nodup.tsv.gz", "chnsenticorp/dev.tsv", "accuracy", epochs=3,
          language="zh"),
     # Reported nowhere: settings are tried on it.
