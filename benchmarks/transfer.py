@@ -92,6 +92,7 @@ class Bench:
     def __init__(self, task: Task, model: Path, output: Path, work: Path | None, limit: int | None) -> None:
         self.task, self.model, self.output, self.work = task, model, output, work
         self.rows = {True: task.choosing_rows(limit), False: (task.training_rows(limit), task.dev_rows())}
+        self.deciding = task.deciding_rows(limit)
         folder = model_path(model)
         shape = fingerprint(folder / "config.json", folder / "tokenizer.json", folder / "vocab.txt")
         self.prints = {"random": shape, "own": f"{shape}-{fingerprint(*folder.glob('*.safetensors'))}"}
@@ -109,6 +110,7 @@ class Bench:
             **{"task": self.task.name, "way": way.name, "weights": weights, "rate": rate, "seed": seed},
             **{"choosing": choosing, "epochs": way.epochs or self.task.epochs, "model": self.prints[weights]},
             **{"rows": len(self.rows[choosing][0]), "dev_rows": len(self.rows[choosing][1])},
+            **({"decided": True} if self.task.decided else {}),
         }
         found = runs_in(self.output).get(name, {})
         if asked.items() - found.items():
@@ -120,12 +122,14 @@ class Bench:
     def _made(self, way: Way, asked: Mapping[str, Any]) -> dict[str, Any]:
         start = time.process_time()
         train, dev = self.rows[asked["choosing"]]
+        judged_apart = self.task.decided and not asked["choosing"]
+        seen = self.deciding if judged_apart else (train, dev)
         with tempfile.TemporaryDirectory(dir=self.work) as scratch:
             run = heedful.finetune(
                 self.task.kind,
                 model=self.model,
-                train=train,
-                dev=dev,
+                train=seen[0],
+                dev=seen[1],
                 output=Path(scratch) / "run",
                 random_weights=asked["weights"] == "random",
                 learning_rate=asked["rate"],
@@ -138,7 +142,8 @@ class Bench:
                 **way.settings,
             )
             stored = RunFolder(run.folder).stored() or {}
-        score = run.scores[self.task.metric]
+            scores = heedful.evaluate(run, dev, rounds=0, progress=False).scores if judged_apart else run.scores
+        score = scores[self.task.metric]
         return {
             "score": 0.0 if math.isnan(score) else round(score, 4),  # a correlation with what never changes
             "seconds": round(time.process_time() - start, 1),

@@ -14,6 +14,7 @@ from materials import table, tagged
 Rows = Sequence[Mapping[str, Any]]
 CHOOSING_FROM = 2000  # rows: a rate is chosen on the first of the training rows, four fifths of them trained on
 HELD_OUT = 5  # one in so many, the last ones
+DECIDING = 10  # one in so many, the last ones, tell where yes begins
 
 
 @dataclass(frozen=True)
@@ -33,11 +34,13 @@ class Task:
     asked: bool = False  # run only where it is asked for by name
     drawn: bool = False  # the rows are drawn from the whole file, not its first
     head: str | None = None  # of a tagger, where it is not linear
+    decided: bool = False  # from which probability on yes is said is chosen by the metric on training rows held out
 
     def settings(self) -> dict[str, Any]:
         """What heedful.finetune is told of it."""
         pooling = None if self.kind == "tag" else "compare" if self.pairs else "mean"
         named = {"pooling": pooling, "label": self.label, "head": self.head}
+        named["decide_by"] = self.metric if self.decided else None
         return {name: value for name, value in named.items() if value is not None}
 
     def training_rows(self, most: int | None = None) -> Rows:
@@ -46,6 +49,12 @@ class Task:
         if self.drawn:
             every = random.Random(0).sample(every, len(every))
         return every[: min(self.rows or len(every), most or len(every))]
+
+    def deciding_rows(self, most: int | None = None) -> tuple[Rows, Rows]:
+        """Those to learn from, and those that tell where yes begins, none of which is a dev row."""
+        rows = self.training_rows(most)
+        kept = len(rows) - len(rows) // DECIDING
+        return rows[:kept], rows[kept:]
 
     def choosing_rows(self, most: int | None = None) -> tuple[Rows, Rows]:
         """The rows that a rate is chosen on: those to learn from, and those to judge by, none of which is a dev row."""
@@ -72,8 +81,8 @@ TASKS = (
     Task("STS-B", "regress", "stsb/train.tsv", "stsb/dev.tsv", "pearson", label="score", pairs=True),
     Task("SICK", "classify", "sick/train.tsv", "sick/dev.tsv", "accuracy", label="label", pairs=True),
     Task("SST-2", "classify", "sst2/train.tsv.gz", "sst2/dev.tsv", "accuracy"),
-    Task("CoLA", "classify", "cola/train.tsv", "cola/dev.tsv", "matthews", rows=None, epochs=3),
-    Task("MRPC", "classify", "mrpc/train.tsv", "mrpc/dev.tsv", "f1", rows=None, epochs=3, pairs=True),
+    Task("CoLA", "classify", "cola/train.tsv", "cola/dev.tsv", "matthews", rows=None, epochs=3, decided=True),
+    Task("MRPC", "classify", "mrpc/train.tsv", "mrpc/dev.tsv", "f1", rows=None, epochs=3, pairs=True, decided=True),
     Task("CoNLL", "tag", "conll2003/train.conll.gz", "conll2003/dev.conll", "f1"),
     Task("CoNLL, CRF", "tag", "conll2003/train.conll.gz", "conll2003/dev.conll", "f1", head="crf"),
     Task("ChnSentiCorp", "classify", "chnsenticorp/train_nodup.tsv.gz", "chnsenticorp/dev.tsv", "accuracy", epochs=3,

@@ -6,8 +6,9 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
+import numpy as np
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -17,6 +18,7 @@ from heedful.models.encoder import Encoder
 from heedful.tasks.label_metrics import accuracy, f1, macro_f1, matthews, per_label
 from heedful.tasks.task import Detail, Item, Prediction
 from heedful.tasks.text_items import TextTask, mean_outputs
+from heedful.tasks.thresholds import best_threshold
 from heedful.tasks.unseen import all_labels, confusion_table, refuse_strangers, unseen_labels
 from heedful.text.tokenizer import Tokenizer
 
@@ -35,6 +37,8 @@ class Classify(TextTask):
     labels: tuple[str, ...] = ()
     balance: bool = False
     weights: tuple[float, ...] = ()  # how much a row of each label counts
+    decide_by: Literal["accuracy", "f1", "matthews"] | None = None  # the threshold is where this is best on dev
+    threshold: float = 0.5  # of two labels, the second is given from this probability on
 
     @classmethod
     def fit(cls, examples: Sequence[TextRow], **fields: Any) -> Classify:
@@ -53,6 +57,9 @@ class Classify(TextTask):
                 remedy="name the column of the labels with `label`; for numbers there is `regress`",
             )
         task = cls(labels=tuple(labels), **fields)
+        if task.decide_by and len(labels) > 2:
+            what = f"`decide_by` is for two labels, and there are {len(labels)}"
+            raise HeedfulError(what, remedy="leave it out: the likeliest label is given")
         return replace(task, weights=_balanced(labels, examples)) if task.balance else task
 
     def check(self, examples: Sequence[TextRow]) -> None:
@@ -83,7 +90,10 @@ class Classify(TextTask):
     def decode(
         self, model: nn.Module, examples: Sequence[TextRow], items: Sequence[Item], outputs: Sequence[Sequence[Tensor]]
     ) -> list[Prediction]:
-        """The likeliest label and the probabilities of all; the logits of several windows are averaged."""
+        """The likeliest label, or of two the second from the threshold on, and the probabilities of all.
+
+        The logits of several windows are averaged.
+        """
         if not examples:
             return []
         shares = mean_outputs(len(examples), items, outputs).softmax(-1).tolist()
@@ -91,7 +101,17 @@ class Classify(TextTask):
 
     def _prediction(self, probabilities: dict[str, float]) -> Prediction:
         label = max(probabilities, key=probabilities.__getitem__)
+        if self.decide_by:
+            label = self.labels[probabilities[self.labels[1]] >= self.threshold]
         return {"label": label, "probability": probabilities[label], "probabilities": probabilities}
+
+    def tuned(self, examples: Sequence[TextRow], predictions: Sequence[Prediction]) -> Classify:
+        """With `decide_by`, the task with the threshold that gives these predictions the best such score."""
+        if self.decide_by is None:
+            return self
+        shares = np.array([said["probabilities"][self.labels[1]] for said in predictions])
+        truth = np.array([str(row.label) == self.labels[1] for row in examples])
+        return replace(self, threshold=best_threshold(shares, truth, self.decide_by))
 
     def said(self, prediction: Prediction) -> str:
         """The label."""

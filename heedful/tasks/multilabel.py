@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 import torch.nn.functional as F
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from heedful.data.labelled.dataset import Columns, Dataset, MultiLabelRow, Remark, TextRow
@@ -21,6 +20,7 @@ from heedful.tasks.classify import label_order
 from heedful.tasks.label_metrics import LabelScores
 from heedful.tasks.task import Detail, Item, Prediction
 from heedful.tasks.text_items import TextTask, mean_outputs
+from heedful.tasks.thresholds import best_threshold
 from heedful.tasks.unseen import all_labels, refuse_strangers, unseen_labels
 from heedful.text.rows import DataSource
 from heedful.text.tokenizer import Tokenizer
@@ -156,20 +156,6 @@ class MultiLabel(TextTask):
         scores = [LabelScores.of(known[label], *counts) for label, counts in by_label.items()]
         title = f"by label, given from a probability of {self.threshold:.3g} on"
         return (Detail(title, ("label", "precision", "recall", "f1", "examples"), [tuple(one) for one in scores]),)
-
-
-def best_threshold(shares: NDArray[np.float64], truth: NDArray[np.bool_]) -> float:
-    """The threshold above which decisions have the best F1, halfway to the next lower share; 0.5 if nothing is true."""
-    if not truth.any():
-        return 0.5
-    order = np.argsort(-shares, kind="stable")
-    ordered, right = shares[order], np.cumsum(truth[order])
-    given = np.arange(1, len(ordered) + 1)
-    f1 = 2 * right / (given + truth.sum())
-    f1[:-1][ordered[:-1] == ordered[1:]] = -1.0  # no threshold parts equal shares
-    last = int(np.argmax(f1))
-    below = ordered[last + 1] if last + 1 < len(ordered) else 0.0
-    return float((ordered[last] + below) / 2)
 
 
 def _labels(row: TextRow) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from heedful.errors import HeedfulError
 from heedful.tasks.classify import Classify
 from heedful.tasks.finetuning import predict
 from heedful.tasks.label_metrics import f1
-from heedful.tasks.multilabel import MultiLabel, best_threshold
+from heedful.tasks.multilabel import MultiLabel
 from heedful.text.tokenizer import Tokenizer
 
 
@@ -88,16 +88,6 @@ def test_a_label_that_only_dev_has_counts_as_missed() -> None:
     assert task.details(dev, said)[0].rows[-1] == ("bird (not in training)", 0.0, 0.0, 0.0, 1)
     with pytest.raises(HeedfulError, match="'bird'"):
         task.check(dev[-1:])
-
-
-def test_the_threshold_is_the_best_there_is() -> None:
-    rng = np.random.default_rng(0)
-    for _ in range(50):
-        shares, truth = rng.integers(0, 8, size=12) / 8, rng.random(12) < 0.4
-        found = best_threshold(shares, truth)
-        scores = [f1(truth.tolist(), (shares >= cut).tolist(), True) for cut in np.linspace(0, 1, 101)]
-        assert f1(truth.tolist(), (shares >= found).tolist(), True) == pytest.approx(max(scores))
-    assert best_threshold(np.array([0.2, 0.9]), np.array([False, False])) == 0.5
 
 
 def test_dev_tunes_the_threshold() -> None:

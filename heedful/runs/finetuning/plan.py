@@ -49,6 +49,7 @@ class Plan:
     lstm_layers: int | None = None
     multi: bool = False
     balance: bool = False
+    decide_by: str | None = None  # of two labels, the score that places the threshold
     pooling: str | None = None
     freeze: str | None = None
     layer_decay: float = 1.0

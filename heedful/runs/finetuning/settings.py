@@ -33,6 +33,11 @@ class FinetuningSettings:
     )
     separator: str | None = told(None, "What parts the labels of `multi` in a cell.", unset="; | or , as found")
     balance: bool = told(False, "classify: rarer labels count more, all labels alike.")
+    decide_by: Literal["accuracy", "f1", "matthews"] | None = told(
+        None,
+        "classify, two labels: the second is given from the probability on that has the best such score on `dev`.",
+        unset="the likelier label is given",
+    )
     encoding: str | None = told(None, "Of the files: gb18030, utf-16, cp1252 …", unset="utf-8")
     bad_rows: BadRows = told("error", "Rows without a label or text: error, or skip and tell.")
     merge_labels: Literal["case"] | None = told(None, "Take labels for one that differ only by case or spaces.")
@@ -110,7 +115,7 @@ class FinetuningSettings:
         check_bounds(self)
         if self.multi and self.task not in ("classify", "multilabel"):
             raise HeedfulError(f"`multi` does not go with {self.task}", remedy="leave it out, or use classify")
-        refuse_idle(self, ("metric", "patience", "eval_every"))
+        refuse_idle(self, ("metric", "patience", "eval_every", "decide_by"))
         refuse_idle(self, ("keep",), lambda keep: keep == "best")
         if self.keep not in (None, "best", "last"):
             raise HeedfulError(f"`keep` is {self.keep!r}", remedy="write best or last")

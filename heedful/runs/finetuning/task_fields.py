@@ -15,7 +15,10 @@ from heedful.tasks.registry import task_named
 from heedful.tasks.task import Task
 
 # The settings that are fields of a task, where the task has such a field.
-TASK_FIELDS = ("max_length", "stride", "head", "features", "combine", "lstm_width", "lstm_layers", "balance", "pooling")
+TASK_FIELDS = (
+    *("max_length", "stride", "head", "features", "combine", "lstm_width", "lstm_layers"),
+    *("balance", "decide_by", "pooling"),
+)
 
 
 def fitted(kind: type[Task[Any]], examples: Sequence[Any], settings: FinetuningSettings) -> Task[Any]:
