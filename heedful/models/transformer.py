@@ -99,6 +99,7 @@ SIZES = {
     "big": (6, 1024, 16, 4096),
 }
 OF_THE_PAPER = ("base", "big")
+COMPACT_EVERY = 5  # steps of a search: looking for slots that nothing sees any more takes a little time itself
 
 
 def sized(size: str, source_vocab_size: int, target_vocab_size: int, share: bool = True) -> TransformerConfig:
@@ -180,6 +181,7 @@ class Transformer(nn.Module):
     def advance(self, tokens: Tensor, state: TransformerState) -> tuple[Tensor, TransformerState]:
         """As `step`, but the decoder's states (B, K, D) and not their logits."""
         sentences, hypotheses = tokens.shape
+        state = state if state.time % COMPACT_EVERY else state.compact()
         seen = state.seen(sentences, hypotheses)
         added = None if seen is None else added_to_scores(seen, state.past[0].keys)[:, None]
         view = View(Layout(sentences, hypotheses, None), added)

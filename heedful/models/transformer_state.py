@@ -9,6 +9,9 @@ from torch import Tensor
 
 from heedful.nn.decoder_attention import KeyValues, Memory, Moves
 
+# Slots are put together when at most so large a share of them is still seen.
+WORTH_MOVING = 0.7
+
 
 @dataclass(frozen=True)
 class TransformerState:
@@ -42,6 +45,25 @@ class TransformerState:
             everything = parents.new_ones(*parents.shape, self.filled, dtype=torch.bool)
             return self if parents.shape[1] == 1 else replace(self, visible=everything)
         return replace(self, visible=self.visible.gather(1, parents[..., None].expand(-1, -1, self.filled)))
+
+    def compact(self) -> TransformerState:
+        """The same in fewer slots: those that are still seen move to where nothing is; the old state is of no use then.
+
+        Most hypotheses die out, and what they left would be read in every step to come.
+        """
+        if self.visible is None:
+            return self
+        used = self.visible.any(1)
+        slots = int(used.sum(1).max())
+        if slots > self.filled * WORTH_MOVING:
+            return self
+        sentences, behind = used[:, slots:].nonzero().unbind(1)
+        number = used[:, slots:].cumsum(1)[sentences, behind] - 1  # among those of its sentence
+        unused_first = used[:, :slots].byte().argsort(dim=1, stable=True)
+        places, sources = unused_first[sentences, number], slots + behind
+        for x in (*(x for pair in self.past for x in pair), self.visible):
+            x[sentences, :, places] = x[sentences, :, sources]
+        return replace(self, visible=self.visible[..., :slots], filled=slots)
 
     def keep(self, sentences: Tensor) -> TransformerState:
         """Only these sentences (B',) go on; the old state cannot be used again."""

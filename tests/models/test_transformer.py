@@ -222,7 +222,7 @@ def test_a_beam_that_is_reordered_and_thinned_out_is_uncached_decoding(
 ) -> None:
     """Hypotheses are kept beside the state as plain lists of symbols and computed anew after each step."""
     rng = torch.Generator().manual_seed(seed)
-    sources, longest = list(SOURCES), 7
+    sources, longest = list(SOURCES), 12
     said: list[list[list[int]]] = [[[] for _ in range(beam)] for _ in sources]
     with torch.inference_mode():
         state = model.start(model.encode(flat_batch(sources)), beam, longest)
@@ -245,6 +245,7 @@ def test_a_beam_that_is_reordered_and_thinned_out_is_uncached_decoding(
             parents = torch.randint(beam, (len(sources), beam), generator=rng)
             said = [[olds[k] for k in row] for olds, row in zip(said, parents.tolist(), strict=True)]
             state = state.reorder(parents)
+    assert beam < 5 or state.filled < beam * longest  # what has died out takes no room
 
 
 def test_steps_end_where_they_were_said_to(model: Transformer) -> None:
