@@ -1,12 +1,14 @@
-"""Sentence vectors of one's own from raw lines alone: SimCSE on sentences of Wikipedia, beside people's judgements.
+"""Sentence vectors of one's own from raw lines alone, beside people's judgements: whitened, or trained by SimCSE.
 
+    HEEDFUL_DATA=… HEEDFUL_EN=… python benchmarks/sentence_vectors.py whiten [--work DIR]
     HEEDFUL_DATA=… HEEDFUL_EN=… python benchmarks/sentence_vectors.py choose [--work DIR]
     HEEDFUL_DATA=… HEEDFUL_EN=… python benchmarks/sentence_vectors.py lines [--work DIR]
 
-HEEDFUL_EN names the folder of an own model. `choose` tries one setting after the other, keeps the best of each, and
-judges by the scored pairs of STS-B's *training* file (or --scored FILE), from which nothing is learned; what it chose
-stands in docs/results. `lines` trains once with that on more lines and looks at STS-B dev, once, with what the same
-model gives without training beside it. A folder that is named is gone on with.
+HEEDFUL_EN names the folder of an own model. `whiten` makes vectors from each of its layers, chooses the layer by the
+scored pairs of STS-B's *training* file, from which nothing is learned, and looks at STS-B dev for that one. `choose`
+tries one setting of SimCSE after the other, keeps the best of each, and judges by the same training file (or --scored
+FILE); what it chose stands in docs/results. `lines` trains once with that on more lines and looks at STS-B dev, once,
+with what the same model gives without training beside it. A folder that is named is gone on with.
 """
 
 from __future__ import annotations
@@ -26,8 +28,11 @@ from materials import fingerprint, written_sentences
 from results_file import RESULTS, Table, write_results
 
 import heedful
+from heedful.checkpoints.folder import read_folder
 from heedful.inference.load import model_path
+from heedful.inference.whitened import whiten
 
+CHOSEN_ON, DEV = "stsb/train.tsv", "stsb/dev.tsv"
 TRIALS = "sentence_vectors_choices.json"
 START = {"learning_rate": 1e-4, "dropout": 0.1, "temperature": 0.05, "pooling": "mean", "batch_size": 64}
 TRIED: dict[str, tuple[Any, ...]] = {
@@ -42,10 +47,10 @@ TRIED: dict[str, tuple[Any, ...]] = {
 def main() -> None:
     """Choose, or measure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("choose", "lines"))
+    parser.add_argument("what", choices=("whiten", "choose", "lines"))
     parser.add_argument("--work", type=Path, help="keep the runs here")
     parser.add_argument("--scored", help="the pairs that are judged by [choose stsb/train.tsv; lines stsb/dev.tsv]")
-    parser.add_argument("--lines", type=int, help="so many to learn from [choose 20,000; lines 100,000]")
+    parser.add_argument("--lines", type=int, help="so many to learn from [whiten, choose 20,000; lines 100,000]")
     parser.add_argument("--results", type=Path, default=RESULTS, help="the folder to write to")
     asked = parser.parse_args()
     model = place("en")
@@ -53,10 +58,12 @@ def main() -> None:
         work = asked.work or Path(scratch)
         work.mkdir(parents=True, exist_ok=True)
         bench = Bench(model, work)
-        if asked.what == "choose":
-            choose(bench, asked.results, asked.scored or "stsb/train.tsv", asked.lines or 20_000)
+        if asked.what == "whiten":
+            whitened(bench, asked.results, asked.lines or 20_000)
+        elif asked.what == "choose":
+            choose(bench, asked.results, asked.scored or CHOSEN_ON, asked.lines or 20_000)
         else:
-            measure(bench, asked.results, asked.scored or "stsb/dev.tsv", asked.lines or 100_000)
+            measure(bench, asked.results, asked.scored or DEV, asked.lines or 100_000)
 
 
 class Bench:
@@ -90,6 +97,32 @@ class Bench:
     def score(self, settings: Mapping[str, Any], lines: int, scored: str) -> float:
         """How the vectors agree with people after such a run."""
         return judged(self.trained(settings, lines).model, scored)
+
+
+def whitened(bench: Bench, results: Path, lines: int) -> None:
+    """Every layer by the training file's pairs, and the best of them by dev's."""
+    made = {
+        layer: whiten(bench.model, bench.lines(lines), bench.work / f"layer-{layer}", layer=layer, overwrite=True)
+        for layer in range(read_folder(model_path(bench.model)).model_config.layers + 1)
+    }
+    chosen_on = {layer: judged(one.path, CHOSEN_ON) for layer, one in made.items()}
+    best = max(chosen_on, key=chosen_on.__getitem__)
+    dev = {
+        f"whitened, layer {best}": judged(made[best].path, DEV),
+        "the own model as it is, mean of its states": judged(bench.model, DEV, "mean"),
+        "the mean of its word embeddings": correlation(word_vectors(bench.model), DEV),
+    }
+    write_results(
+        results / "sentence_vectors_whitened.json",
+        "Sentence vectors of your own from raw lines, without training",
+        f"`heedful whiten` on an own BERT (`$HEEDFUL_EN`) and {lines:,} sentences of the English Wikipedia, no labels. "
+        "Spearman's correlation of cosines with the judgements of STS-B",
+        [
+            Table([f"layer, chosen on {CHOSEN_ON}", "Spearman"], [[str(layer), s] for layer, s in chosen_on.items()]),
+            Table([f"vectors, {DEV}", "Spearman"], [[name, score] for name, score in dev.items()]),
+        ],
+        ["Layer 0 are the embeddings, without positions. Nothing was learned from the pairs but which layer to take."],
+    )
 
 
 def choose(bench: Bench, results: Path, scored: str, lines: int) -> None:

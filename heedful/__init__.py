@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from heedful.calls import pretrain as pretrain
     from heedful.calls import train_tokenizer as train_tokenizer
     from heedful.calls import train_translator as train_translator
+    from heedful.calls import whiten as whiten
     from heedful.errors import HeedfulError as HeedfulError
     from heedful.inference.load import load as load
     from heedful.runs.run import Run as Run
@@ -41,6 +42,7 @@ _HOMES = {
     "pretrain": "heedful.calls",
     "train_tokenizer": "heedful.calls",
     "train_translator": "heedful.calls",
+    "whiten": "heedful.calls",
 }
 __all__ = list(_HOMES)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from heedful.inference.bars import Bar
     from heedful.inference.evaluation import EvaluationReport
     from heedful.inference.translation_evaluation import TranslationReport
+    from heedful.inference.whitened import Whitened
     from heedful.runs.ladder.climb import Ladder
     from heedful.runs.run import Run, Stage
     from heedful.text.tokenizer import Tokenizer
@@ -220,6 +221,27 @@ def evaluate_translator(
 
     test = PairsToScore(one_or_two(data), source, target, bleu_tokenizer)
     return evaluate_translations(load_translator(_folder(run)), test, Beam(beam, length_penalty), _bar(progress))
+
+
+def whiten(
+    model: Run | Place,
+    lines: Place | Sequence[str],
+    output: Place,
+    *,
+    layer: int = 0,
+    width: int | None = None,
+    pooling: str = "mean",
+    text: str | None = None,
+    overwrite: bool = False,
+    progress: bool | None = None,
+) -> Whitened:
+    """Make sentence vectors of a model and raw lines, a path or texts in memory, as `heedful whiten` does."""
+    from heedful.data.text_files import read_texts
+    from heedful.inference import whitened
+
+    texts = read_texts(lines, text) if isinstance(lines, str | Path) else lines
+    asked: dict[str, Any] = {"layer": layer, "width": width, "pooling": pooling, "overwrite": overwrite}
+    return whitened.whiten(_folder(model), texts, output, **asked, bar=_bar(progress))
 
 
 @contextmanager

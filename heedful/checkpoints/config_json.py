@@ -121,10 +121,15 @@ def task_config_json(
     return values
 
 
+LAYERS = "num_hidden_layers"  # without any, a model is its embeddings
+
+
 def _check_ranges(values: Mapping[str, Any], where: Path) -> None:
     numbers = {name: value for name, value in values.items() if isinstance(value, int | float)}
     for name, value in numbers.items():
-        if ("_size" in name or name.startswith(("num_", "max_"))) and value < 1:
-            raise HeedfulError(f"{name} is {value}", where=where, remedy="give a number above zero")
+        least = 0 if name == LAYERS else 1
+        if ("_size" in name or name.startswith(("num_", "max_"))) and value < least:
+            remedy = "give a number above zero" if least else "give 0 or a number above it"
+            raise HeedfulError(f"{name} is {value}", where=where, remedy=remedy)
         if name.endswith(("_prob", "_range", "_eps")) and not 0 <= value < 1:
             raise HeedfulError(f"{name} is {value}", where=where, remedy="give a number from 0 up to, but not, 1")

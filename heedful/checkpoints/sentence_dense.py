@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from heedful.errors import HeedfulError
-from heedful.json_files import read_json
+from heedful.json_files import read_json, write_json
 
 if TYPE_CHECKING:
     from torch import nn
 
+CONFIG = "config.json"
 # Of torch's classes, by the names under which they are written; nothing is imported by such a name.
 _ACTIVATIONS = ("Tanh", "Identity", "GELU", "ReLU", "SiLU", "Sigmoid")
 
@@ -46,7 +47,7 @@ class Dense:
 
 def read_dense(folder: Path) -> Dense:
     """What a folder says of its Dense module."""
-    where = folder / "config.json"
+    where = folder / CONFIG
     config = read_json(where)
     name = str(config.get("activation_function", "torch.nn.modules.activation.Tanh")).rpartition(".")[2]
     if name not in _ACTIVATIONS:
@@ -57,3 +58,14 @@ def read_dense(folder: Path) -> Dense:
         what = f"in_features and out_features are {sizes[0]!r} and {sizes[1]!r}"
         raise HeedfulError(what, where=where, remedy="give numbers above zero")
     return Dense(folder, int(sizes[0] or 0), int(sizes[1] or 0), config.get("bias", True) is not False, name)
+
+
+def write_dense(folder: Path, linear: nn.Linear) -> None:
+    """Make the folder of a Dense module without an activation."""
+    from heedful.checkpoints.tensors import write_tensors
+
+    folder.mkdir()
+    sizes = {"in_features": linear.in_features, "out_features": linear.out_features}
+    activation = "torch.nn.modules.linear.Identity"
+    write_json(folder / CONFIG, {**sizes, "bias": linear.bias is not None, "activation_function": activation})
+    write_tensors(folder, {f"linear.{name}": tensor.contiguous() for name, tensor in linear.state_dict().items()})

@@ -45,6 +45,7 @@ VERBS = (
     "translate",
     "vectors",
     "verify",
+    "whiten",
 )
 
 
