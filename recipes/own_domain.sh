@@ -37,6 +37,8 @@ heedful finetune embed --model further --train text.tsv --max-length 64 --budget
 heedful similarity further-vectors --pairs judged.tsv
 heedful finetune embed --model own --train text.tsv --max-length 64 --budget "$BUDGET" -o own-vectors
 heedful similarity own-vectors --pairs judged.tsv
+heedful whiten own text.tsv -o own-whitened
+heedful similarity own-whitened --pairs judged.tsv
 
 heedful finetune classify --model "$MODEL" --train few.tsv --dev dev.tsv --pooling mean --epochs 5 --seeds 3 -o with-general
 heedful finetune classify --model further --train few.tsv --dev dev.tsv --pooling mean --epochs 5 --seeds 3 -o with-further
