@@ -43,7 +43,7 @@ PATH = RESULTS / "pretrain_recipe.json"
 STOPPED = (130, 143)  # how a run ends that was sent SIGINT or SIGTERM
 Options = Mapping[str, str]
 
-# A step has 1,024 tokens, whatever the length, but where the batch itself is tried.
+# Where the length is tried, the batch is chosen so that a step has 2,048 tokens whatever its length.
 BEST: Options = {
     "start": "informed", "lr": "1e-3", "phases": "128:100%", "batch-size": "8", "mask-rate": "0.3", "pairs": "none",
     "dropout": "0", "warmup": "0.1", "schedule": "linear", "weight-decay": "0.01", "beta2": "0.999",
@@ -56,17 +56,17 @@ def _each(option: str, *values: str) -> dict[str, Options]:
     return {value: {option: value} for value in values}
 
 
-SPREADS = ("0.02", "0.04")
+SPREADS = ("0.02", "0.04", "0.06")
 FACTORS: dict[str, dict[str, Options]] = {
     "start": _each("start", "informed", "random"),
-    "rate": _each("lr", "1e-3", "2e-3", "5e-4"),
+    "rate": _each("lr", "1e-3", "2e-3", "1.5e-3", "5e-4"),
     "spread": {spread: {"set": f"initializer_range={spread}"} for spread in SPREADS},
     "length": {
-        "128": {"phases": "128:100%", "batch-size": "8"},
-        "64": {"phases": "64:100%", "batch-size": "16"},
-        "64, then 128": {"phases": "64:80%,128:20%", "batch-size": "16"},
+        "128": {"phases": "128:100%", "batch-size": "16"},
+        "64": {"phases": "64:100%", "batch-size": "32"},
+        "64, then 128": {"phases": "64:50%,128:50%", "batch-size": "32"},
     },
-    "batch": _each("batch-size", "8", "4", "16"),
+    "batch": _each("batch-size", "8", "16", "32"),
     "masked": _each("mask-rate", "0.3", "0.15", "0.4"),
     "beta2": _each("beta2", "0.999", "0.98"),
     "warmup": _each("warmup", "0.02", "0.1", "0.25"),

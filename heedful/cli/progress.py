@@ -9,8 +9,9 @@ from contextlib import contextmanager
 @contextmanager
 def progress_bar(title: str, total: int | None, unit: str) -> Iterator[Callable[[int, int], None]]:
     """A bar with speed and time left; call it with how many are done, and how many of them by this attempt."""
-    from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    from heedful.cli.console import ProgressConsole
 
     columns = (
         TextColumn(title),
@@ -20,7 +21,7 @@ def progress_bar(title: str, total: int | None, unit: str) -> Iterator[Callable[
         TimeElapsedColumn(),
         TextColumn("{task.fields[left]}"),
     )
-    console = Console(stderr=True)
+    console = ProgressConsole()
     with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as bar:
         task = bar.add_task(title, total=total, speed="", left="")
 

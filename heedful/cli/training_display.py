@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
 
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
+from heedful.cli.console import ProgressConsole
 from heedful.cli.progress import clock
 from heedful.training.events import Ended, Evaluated, Event, Note
 from heedful.training.events import Progress as Step
@@ -22,7 +22,7 @@ class TrainingDisplay:
     """Shows the events of a run; give its `show` to the run as `on_event`."""
 
     def __init__(self) -> None:
-        self.console = Console(stderr=True)
+        self.console = ProgressConsole()
         columns = (
             TextColumn("step {task.completed:,.0f}/{task.total:,.0f}"),
             BarColumn(),

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import pytest
 
 from heedful.cli.training_display import TrainingDisplay
@@ -30,3 +34,28 @@ def test_a_terminal_wraps_at_its_width(capsys: pytest.CaptureFixture[str], monke
     display = TrainingDisplay()
     display.show(Note(LONG))
     assert max(map(len, capsys.readouterr().err.splitlines())) <= 80
+
+
+CLOSED = """
+from heedful.cli.progress import progress_bar
+from heedful.cli.training_display import TrainingDisplay
+from heedful.training.events import Note
+with TrainingDisplay() as display:
+    for _ in range(3):
+        display.show(Note("something"))
+with progress_bar("work", 2, "lines") as advance:
+    advance(1, 1)
+print("done")
+"""
+
+
+def test_where_nobody_reads_on_the_work_goes_on() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    for terminal in ("", "1"):
+        environment = {**os.environ, "FORCE_COLOR": terminal}
+        done = subprocess.run(
+            [sys.executable, "-c", CLOSED], stdout=subprocess.PIPE, stderr=writing, env=environment, text=True
+        )
+        assert (done.returncode, done.stdout) == (0, "done\n")
+    os.close(writing)
