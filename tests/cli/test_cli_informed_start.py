@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +102,19 @@ def test_stopped_in_the_middle_of_the_vectors_it_goes_on_bit_for_bit(
     done("pretrain", "--resume", "-o", world / "stopped")
     first, second = weights(world / "run"), weights(world / "stopped")
     assert all(torch.equal(first[name], second[name]) for name in first)
+
+
+def test_two_processes_start_as_one_does(world: Path) -> None:
+    told = ["pretrain", world / "corpus", *RUN[:6], "--budget", "4steps", "--lr", 1e-3, "--precision", "float32", "-o"]
+    done(*told, world / "one")
+    ranks = [sys.executable, *["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "heedful"]]
+    two = subprocess.run([*ranks, *map(str, told), str(world / "two")], capture_output=True, text=True)
+    assert two.returncode == 0, two.stderr
+    vectors = [(world / name / "start" / "model" / "model.safetensors").read_bytes() for name in ("one", "two")]
+    assert vectors[0] == vectors[1]
+    first, second = weights(world / "one"), weights(world / "two")
+    for name, one in first.items():
+        torch.testing.assert_close(second[name], one, atol=1e-4, rtol=0)
 
 
 def test_too_little_text_leaves_the_embeddings_at_random_and_says_so(world: Path, tmp_path: Path) -> None:
