@@ -47,6 +47,11 @@ class Batch:
     lengths: tuple[int, ...]  # B numbers that add up to N
     groups: tuple[Group, ...]
 
+    @property
+    def block(self) -> Group | None:
+        """What there is instead of lengths where sequences are padded, as other engines want them: their one group."""
+        return next((group for group in self.groups if group.visible is not None), None)
+
     def to(self, device: str) -> Batch:
         """The same batch on another device."""
         if self.ids.device.type == device:

@@ -17,8 +17,8 @@ import torch
 from heedful.errors import HeedfulError
 from heedful.export.padded import PaddedEncoder, PaddedHead
 from heedful.models.encoder import Encoder
+from heedful.models.int8_parts import check_suited
 
-INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 PRECISIONS = ("float32", "int8")
 
 
@@ -34,18 +34,20 @@ def write_onnx(model: PaddedEncoder | PaddedHead, path: Path, precision: str = "
     """Write the model; in int8 the weights of matmuls are stored per channel, and inputs rounded as they come."""
     if precision not in PRECISIONS:
         raise HeedfulError(f"no precision {precision!r}", remedy=f"choose one of {', '.join(PRECISIONS)}")
+    if precision == "int8":
+        check_suited(_encoder(model))
     optional_module("onnxscript")
-    # Sizes other than 0 and 1, which would be taken as fixed; three tensors, for one given twice is taken as one input.
-    ids, mask, segments = (torch.full((2, 5), value) for value in (1, 1, 0))
-    sizes = {name: {0: "batch", 1: "sequence"} for name in INPUTS}
+    # Sizes other than 0 and 1, which would be taken as fixed; a tensor each, for one given twice is taken as one input.
+    given = tuple(torch.full((2, 5), int(name != "token_type_ids")) for name in model.inputs)
+    sizes = {name: {0: "batch", 1: "sequence"} for name in model.inputs}
     with _quiet(), torch.no_grad():
         try:
             program = torch.onnx.export(
                 model.eval(),
-                (ids, mask, segments),
+                given,
                 dynamo=True,
                 verbose=False,
-                input_names=INPUTS,
+                input_names=model.inputs,
                 output_names=model.outputs,
                 dynamic_shapes=sizes,
             )

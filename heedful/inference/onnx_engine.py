@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from heedful.errors import HeedfulError
-from heedful.export.onnx_file import INPUTS, optional_module
-from heedful.export.padded import CRF, LOGITS, STATES
+from heedful.export.onnx_file import optional_module
+from heedful.export.padded import CRF, INPUTS, LOGITS, STATES, WORDS
 from heedful.models.encoder import Encoder, EncoderConfig, check_lengths
 from heedful.nn.crf import Crf
 from heedful.schema import Batch, Encoded, Selection
@@ -33,27 +33,38 @@ class Session:
             raise HeedfulError(what, where=path, remedy="export the model again") from error
         self._path = path
         self._inputs = {one.name for one in self._session.get_inputs()}
+        if unknown := self._inputs - {*INPUTS, WORDS}:
+            what = f"the model asks for {', '.join(sorted(unknown))}, of which nothing is known here"
+            raise HeedfulError(what, where=path, remedy="export the model by `heedful export`")
         self.outputs = [one.name for one in self._session.get_outputs()]
 
-    def __call__(self, batch: Batch, output: str) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-        """An output for the sequences of a batch, and which of the padded cells hold a token, (B, T)."""
+    def __call__(self, batch: Batch, output: str, rows: Tensor | None = None) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        """An output for the sequences of a batch, and which of the padded cells hold a token, (B, T).
+
+        `rows` (R,) are the flat places of the words, for a model that reads words; None takes each token for one.
+        """
         if output not in self.outputs:
             what = f"the model has no output {output}; its outputs are {', '.join(self.outputs)}"
             raise HeedfulError(what, where=self._path, remedy="export the model again, by `heedful export`")
         lengths = np.array(batch.lengths)
         real = np.arange(lengths.max(initial=1))[None, :] < lengths[:, None]
         given = {"attention_mask": real.astype(np.int64)}
-        for name, flat in (("input_ids", batch.ids), ("token_type_ids", batch.segments)):
+        words = torch.ones_like(batch.ids) if rows is None else torch.zeros_like(batch.ids).index_fill(0, rows, 1)
+        for name, flat in (("input_ids", batch.ids), ("token_type_ids", batch.segments), (WORDS, words)):
             given[name] = np.zeros(real.shape, np.int64)
             given[name][real] = flat.numpy()
         return self._run(given, output), real
 
     def constant(self, output: str) -> NDArray[Any]:
         """An output that is the same for all inputs."""
-        return self._run(dict.fromkeys(INPUTS, np.ones((1, 1), np.int64)), output)
+        return self._run(dict.fromkeys(self._inputs, np.ones((1, 1), np.int64)), output)
 
     def _run(self, given: Mapping[str, NDArray[np.int64]], output: str) -> NDArray[Any]:
-        (said,) = self._session.run([output], {name: given[name] for name in INPUTS if name in self._inputs})
+        try:
+            (said,) = self._session.run([output], {name: x for name, x in given.items() if name in self._inputs})
+        except Exception as error:  # as above
+            what = f"ONNX Runtime cannot compute the model: {str(error).splitlines()[0]}"
+            raise HeedfulError(what, where=self._path, remedy="export the model again") from error
         return said  # type: ignore[no-any-return]
 
 
@@ -99,7 +110,7 @@ class OnnxHead(nn.Module):
 
     def forward(self, selection: Selection) -> Tensor:
         """The logits of tokens, or of the sequences in which the rows lie."""
-        logits, real = self._session(selection.batch, LOGITS)
+        logits, real = self._session(selection.batch, LOGITS, selection.rows)
         if logits.ndim == 3:
             return torch.from_numpy(logits[real])[selection.rows]
         ends = torch.tensor(selection.batch.lengths).cumsum(0)

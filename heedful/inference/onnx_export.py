@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from tokenizers import Encoding
+from torch import Tensor
 
 from heedful.atomic import atomic_file, atomic_path, check_free
 from heedful.checkpoints.encoder_folder import load_encoder
@@ -22,7 +24,7 @@ from heedful.checkpoints.task_folder import TASK, is_for_task, load_for_task, re
 from heedful.data.batching import flat_batch
 from heedful.errors import HeedfulError
 from heedful.export.onnx_file import write_onnx
-from heedful.export.padded import CRF, STATES, PaddedEncoder, PaddedHead
+from heedful.export.padded import CRF, STATES, WORDS, PaddedEncoder, PaddedHead
 from heedful.inference.onnx_engine import Session
 from heedful.json_files import write_json
 from heedful.models.heads import Head
@@ -44,13 +46,23 @@ USE = """# {name} for ONNX Runtime
     tokenizer = tokenizers.Tokenizer.from_file("tokenizer.json")
     tokenizer.enable_padding()
     session = onnxruntime.InferenceSession("model.onnx")
-    encoded = tokenizer.encode_batch(["one text", "another"])
+    encoded = tokenizer.encode_batch({texts})
     inputs = {{"input_ids": np.array([e.ids for e in encoded]),
               "attention_mask": np.array([e.attention_mask for e in encoded]),
-              "token_type_ids": np.array([e.type_ids for e in encoded])}}
+              "token_type_ids": np.array([e.type_ids for e in encoded])}}{words}
     {outputs} = session.run(None, {{i.name: inputs[i.name] for i in session.get_inputs()}})
-
+{note}
 heedful takes this folder as it takes any other, for `embed`, `similarity`, `predict`, `evaluate` and `serve`.
+"""
+TEXTS = '["one text", "another"]'
+# For a model that reads words: texts as words, and the fourth input.
+WORDS_OF_TEXTS = '[["one", "text"], ["another"]], is_pretokenized=True'
+WORD_MASK = """
+    words = [[-1 if word is None else word for word in e.word_ids] for e in encoded]
+    inputs["word_mask"] = np.diff(words, prepend=-1).clip(0, 1)"""
+ABOUT_WORDS = """
+`word_mask` is 1 at the first piece of each word. These are read in both directions, and `logits` say the same of all
+pieces of a word.
 """
 
 
@@ -85,7 +97,7 @@ def export_onnx(
         else:
             write_layout(new, _sentence(folder), folder.max_length, folder.model_config.width)
         with atomic_file(new / "README.md") as file:
-            file.write(USE.format(name=Path(output).name, outputs=", ".join(model.outputs)))
+            file.write(_use(Path(output).name, model))
     return found
 
 
@@ -113,6 +125,12 @@ def _written(
     return found
 
 
+def _use(name: str, model: PaddedEncoder | PaddedHead) -> str:
+    """The README: how the model is asked by ONNX Runtime alone."""
+    texts, words, note = (WORDS_OF_TEXTS, WORD_MASK, ABOUT_WORDS) if WORDS in model.inputs else (TEXTS, "", "")
+    return USE.format(name=name, outputs=", ".join(model.outputs), texts=texts, words=words, note=note)
+
+
 def _sentence(folder: ModelFolder) -> SentenceSettings:
     """How its vectors are made: as the folder says, or else as suits its family."""
     return folder.sentence or SentenceSettings(folder.family.pooling)
@@ -134,13 +152,15 @@ def _compared(
     """The largest difference of any output, and the lowest cosine of a state: padded texts there, single ones here."""
     encodings = folder.require_tokenizer().encode_batch(list(texts), folder.max_length)
     batch, session = flat_batch([e.ids for e in encodings]), Session(path)
-    ours = [_alone(model, e.ids) for e in encodings]
+    words = [_first_pieces(e) for e in encodings]
+    rows = torch.cat(words).nonzero()[:, 0]
+    ours = [_alone(model, e.ids, mask) for e, mask in zip(encodings, words, strict=True)]
     largest, cosine = 0.0, 1.0
     for name in model.outputs:
         if name == CRF:  # the same whatever is asked
             largest = max(largest, float(np.abs(session.constant(name) - ours[0][name]).max()))
             continue
-        theirs, real = session(batch, name)
+        theirs, real = session(batch, name, rows)
         for number, one in enumerate(ours):
             said = theirs[number][real[number]] if theirs.ndim == 3 else theirs[number : number + 1]
             largest = max(largest, float(np.nan_to_num(np.abs(said - one[name]), nan=np.inf).max()))
@@ -149,11 +169,18 @@ def _compared(
     return largest, cosine
 
 
+def _first_pieces(encoding: Encoding) -> Tensor:
+    """1 at the pieces that begin a word, (T,)."""
+    numbers = [-1 if word is None else word for word in encoding.word_ids]
+    return torch.tensor([-1, *numbers]).diff().clamp(0, 1)
+
+
 @torch.no_grad()
-def _alone(model: PaddedEncoder | PaddedHead, ids: list[int]) -> dict[str, NDArray[Any]]:
-    """All outputs for one text without padding."""
+def _alone(model: PaddedEncoder | PaddedHead, ids: list[int], words: Tensor) -> dict[str, NDArray[Any]]:
+    """All outputs for one text without padding; `words` are 1 at the first piece of each word."""
     one = torch.tensor([ids])
-    said = model(one, torch.ones_like(one), torch.zeros_like(one))
+    given = (one, torch.ones_like(one), torch.zeros_like(one), words[None])
+    said = model(*given[: len(model.inputs)])
     return {name: (x[0] if x.ndim == 3 else x).numpy() for name, x in zip(model.outputs, said, strict=True)}
 
 

@@ -137,11 +137,15 @@ class Tagger(Head):
 
     def forward(self, selection: Selection) -> Tensor:
         """A selection of R words -> (R, K)."""
-        x = self.token_states(selection, self.combine)
-        x = self.dropout(x if self.head is None else self.head["mix"](x))
+        x = self.read(selection)
         if self.lstm is not None:
             x = self.dropout(over_runs(self.lstm, x, selection.counts))
         return self.classifier(x)  # type: ignore[no-any-return]
+
+    def read(self, selection: Selection) -> Tensor:
+        """What the BiLSTM reads, or the linear layer where there is none: (R, D)."""
+        x = self.token_states(selection, self.combine)
+        return self.dropout(x if self.head is None else self.head["mix"](x))  # type: ignore[no-any-return]
 
 
 class SpanFinder(Head):

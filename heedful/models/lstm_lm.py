@@ -21,8 +21,9 @@ from heedful.models.encoder import Encoder, EncoderConfig
 from heedful.models.language_model import TiedLanguageModel
 from heedful.models.sizes import size_named
 from heedful.nn.dropout import Dropout
+from heedful.nn.padded_lstm import over_block
 from heedful.nn.recurrent import one_step, through_runs
-from heedful.schema import Batch, Encoded
+from heedful.schema import Batch, Encoded, Group
 from heedful.text.frame import SummaryRow
 
 MOST_LAYERS = 3
@@ -111,6 +112,9 @@ class Lstm(Encoder):
         """The states asked for, and the memory after each sequence; all layers are computed for it."""
         wanted, _ = self.asked_layers(hidden, attention)
         x = self.embeddings(batch.ids)
+        if batch.block is not None:
+            padded = self._padded_states(x, batch.block)
+            return Encoded({layer: padded[layer] for layer in wanted}, {})
         shape = (len(batch.lengths), *self.memory_shapes["hidden"])
         before = memory or (x.new_zeros(shape), x.new_zeros(shape))
         states, after = {0: x}, []
@@ -122,6 +126,16 @@ class Lstm(Encoder):
             after.append(torch.cat(ended))  # (2, B, D)
         joined = torch.stack(after, 2)  # (2, B, L, D)
         return Encoded({layer: states[layer] for layer in wanted}, {}, (joined[0], joined[1]))
+
+    def _padded_states(self, x: Tensor, block: Group) -> list[Tensor]:
+        """Those of all layers over padded sequences, which leave no memory."""
+        assert block.visible is not None
+        counts = block.visible.sum(-1).flatten()
+        states = [x]
+        for cell in self.cells:
+            said = over_block(cell, states[-1].view(block.count, block.length, -1), counts)
+            states.append(self.dropout(said.flatten(0, 1)))
+        return states
 
     @property
     def token_matrix(self) -> Tensor:

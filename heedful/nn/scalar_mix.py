@@ -21,7 +21,7 @@ class ScalarMix(nn.Module):
 
     def forward(self, side_by_side: Tensor) -> Tensor:
         """The states of L layers side by side, (R, L · D) -> (R, D)."""
-        layers = side_by_side.view(len(side_by_side), len(self.weights), -1)
+        layers = side_by_side.view(*side_by_side.shape[:-1], len(self.weights), -1)
         return self.gamma * torch.einsum("l,rld->rd", self.weights.softmax(0), layers)
 
 
@@ -36,5 +36,5 @@ class GivenMix(nn.Module):
 
     def forward(self, side_by_side: Tensor) -> Tensor:
         """The states of L layers side by side, (R, L · D) -> (R, D)."""
-        layers = side_by_side.view(len(side_by_side), len(self.weights), -1)
+        layers = side_by_side.view(*side_by_side.shape[:-1], len(self.weights), -1)
         return torch.einsum("l,rld->rd", self.weights, layers)
