@@ -59,7 +59,7 @@ def _each(option: str, *values: str) -> dict[str, Options]:
 SPREADS = ("0.02", "0.04", "0.06")
 FACTORS: dict[str, dict[str, Options]] = {
     "start": _each("start", "informed", "random"),
-    "rate": _each("lr", "1e-3", "2e-3", "1.5e-3", "5e-4"),
+    "rate": _each("lr", "1e-3", "5e-4", "1.5e-3", "2e-3", "3e-3"),
     "spread": {spread: {"set": f"initializer_range={spread}"} for spread in SPREADS},
     "length": {
         "128": {"phases": "128:100%", "batch-size": "16"},
@@ -67,7 +67,7 @@ FACTORS: dict[str, dict[str, Options]] = {
         "64, then 128": {"phases": "64:50%,128:50%", "batch-size": "32"},
     },
     "batch": _each("batch-size", "8", "16", "32"),
-    "masked": _each("mask-rate", "0.3", "0.15", "0.4"),
+    "masked": _each("mask-rate", "0.3", "0.15", "0.4", "0.5"),
     "beta2": _each("beta2", "0.999", "0.98"),
     "warmup": _each("warmup", "0.02", "0.1", "0.25"),
     "schedule": _each("schedule", "linear", "cosine"),

@@ -24,7 +24,7 @@ from heedful.tasks.pretraining_objective import PretrainingObjective
 T = TypeVar("T")
 
 SMALL: Mapping[str, Any] = {
-    "init": "informed", "phases": "128:100%", "batch_size": 16, "mask_rate": 0.3, "pairs": "none", "warmup": 0.1,
+    "init": "informed", "phases": "128:100%", "batch_size": 16, "mask_rate": 0.4, "pairs": "none", "warmup": 0.1,
     "pairs_share": 0.3, "dropout": 0.0,
 }  # fmt: skip
 BERT: Mapping[str, Any] = {

@@ -50,7 +50,7 @@ class PretrainingSettings:
     precision: Precision = told("auto", "Mixed precision: bfloat16 where the processor has it, else float32.")
     masking: str = told("token", "token, word or phrase.")
     mask_rate: float | None = told(
-        None, "Share of the tokens to predict.", unset="by the recipe: 0.3; bert, or with `start`: 0.15"
+        None, "Share of the tokens to predict.", unset="by the recipe: 0.4; bert, or with `start`: 0.15"
     )
     pairs: str | None = told(
         None, "nsp, sop (sentence order) or none.", unset="by the recipe: none; bert, or with `duplicates`: nsp"
