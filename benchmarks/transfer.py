@@ -181,8 +181,8 @@ def write(output: Path, runs: Mapping[str, Mapping[str, Any]]) -> None:
             "The learning rate in brackets was chosen for each task and side by one run a rate (fine-tuned "
             f"{_listed(WAYS[0].rates)}, frozen {_listed(WAYS[1].rates)}) on the first {CHOOSING_FROM:,} training rows "
             "at most (CoLA: on all), the last fifth of them held out; dev rows were seen once a seed. The interval is "
-            "Student's, of the differences seed by seed: it tells how far the seeds agree, not how other dev rows would "
-            "come out.",
+            "Student's, of the differences seed by seed: it tells how far the seeds agree, not how other dev rows "
+            "would come out.",
             f"{len(runs)} runs, {minutes:.0f} minutes of processor time in all, {precisions}.",
         ],
         arguments=command([run["task"] for run in runs.values()]),
