@@ -3,8 +3,9 @@
 `small` is meant for small models that train for minutes or hours on a CPU: steps of 2,000 tokens, so that there are
 many of them; a rate that needs an informed start; many tokens hidden, each a lesson; no dropout, since hardly a text
 is seen twice; no pairs, since a step has sixteen of them and hundreds of hidden words, and at the rate that suits words
-they stay at chance. Rate, spread and length were tried by `benchmarks/pretrain_recipe.py` on short runs of a BERT-mini
-(docs/informed-start.md has the losses); the rest is a choice. `bert` is that of the paper (Devlin et al., 2019, A.2).
+they stay at chance. Rate, spread, length, batch, warm-up and the share hidden were tried on a BERT-mini, short runs by
+`benchmarks/pretrain_recipe.py` and some whole ones (docs/informed-start.md has the losses); the rest is a choice.
+`bert` is that of the paper (Devlin et al., 2019, A.2).
 """
 
 from __future__ import annotations
