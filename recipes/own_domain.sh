@@ -2,7 +2,8 @@
 # From the raw text of a field and a few hundred labels to its words, vectors, a classifier, search and a small model:
 # the commands of docs/own-domain.md.
 # Usage: MODEL=a-BERT [BUDGET=10m] [SIZE=mini] recipes/own_domain.sh FOLDER
-# FOLDER has text.tsv (a column `text`), judged.tsv (two texts and a number), few.tsv and dev.tsv (texts and labels).
+# FOLDER has text.tsv (a column `text`), judged.tsv (two texts and a number), meant.tsv (two texts that mean the same),
+# few.tsv and dev.tsv (texts and labels).
 # Without them it gets captions of pictures: Multi30k as text, SICK as judgements and labels, from $HEEDFUL_DATA.
 set -eu
 folder=${1:?give a folder with the text and the labels, or for the results}
@@ -14,6 +15,7 @@ if [ ! -e "$folder/text.tsv" ]; then
     mkdir -p "$folder"
     { echo text; gzip -cd "$data/multi30k/train.tsv.gz" | tail -n +2 | cut -f 1; } >"$folder/text.tsv"
     awk -F '\t' 'NR > 1 { print $3 "\t" $4 "\t" $2 }' "$data/sick/dev.tsv" >"$folder/judged.tsv"
+    awk -F '\t' 'NR == 1 { print "text\tpair" } $1 == "entailment" { print $3 "\t" $4 }' "$data/sick/dev.tsv" >"$folder/meant.tsv"
     cut -f 1,3,4 "$data/sick/train.tsv" | head -501 >"$folder/few.tsv"
     cut -f 1,3,4 "$data/sick/dev.tsv" >"$folder/dev.tsv"
 fi
@@ -46,6 +48,8 @@ heedful finetune classify --model own --train few.tsv --dev dev.tsv --pooling me
 
 heedful search index --model further-vectors --add text.tsv
 heedful search index "a man rides a bicycle" --top 3
+heedful evaluate further-vectors meant.tsv
+heedful evaluate own-vectors meant.tsv
 
 heedful distil "$MODEL" --train text.tsv --size "$SIZE" --budget "$BUDGET" -o small
 heedful similarity small --pairs judged.tsv

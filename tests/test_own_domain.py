@@ -43,11 +43,13 @@ def test_the_page_and_the_recipe_have_the_same_commands() -> None:
 
 @pytest.fixture
 def field(tmp_path: Path) -> Path:
-    """A field: sentences of the toy world, judged pairs, a few labels; and a BERT with few pieces, to be extended."""
+    """A field: sentences of the toy world, pairs, a few labels; and a BERT with few pieces, to be extended."""
     sentences = [sentence for story in stories("train", count=60)["en"] for sentence in story]
     (tmp_path / "text.tsv").write_text("text\n" + "\n".join(sentences) + "\n", encoding="utf-8")
     judged = [f"{row.sentence1}\t{row.sentence2}\t{row.score}" for row in rows("similarity", "en", "dev", 30, 0)]
     (tmp_path / "judged.tsv").write_text("\n".join(judged) + "\n", encoding="utf-8")
+    meant = [f"{row.sentence1}\t{row.sentence2}" for row in rows("similarity", "en", "dev", 30, 0)]
+    (tmp_path / "meant.tsv").write_text("text\tpair\n" + "\n".join(meant) + "\n", encoding="utf-8")
     for name, split in (("few", "train"), ("dev", "dev")):
         labelled = [f"{row.label}\t{row.sentence}" for row in rows("sentiment", "en", split, 24, 0)]
         (tmp_path / f"{name}.tsv").write_text("label\tsentence\n" + "\n".join(labelled) + "\n", encoding="utf-8")
@@ -76,6 +78,8 @@ def test_the_commands_run_on_the_toy_world(field: Path, monkeypatch: pytest.Monk
         assert done.exit_code == 0, (line, done.output, done.exception)
         if arguments[0] == "similarity":
             assert "spearman" in done.output.lower()
+        if arguments[0] == "evaluate":
+            assert "recall@1 " in done.output
     for run in (
         "further",
         "own",
