@@ -85,6 +85,16 @@ def test_python_writes_what_the_command_writes(tiny_folder: Path, tmp_path: Path
             assert (tmp_path / place / file).read_bytes() == (tmp_path / "command" / file).read_bytes()
 
 
+def test_python_reads_other_encodings_too(tiny_folder: Path, tmp_path: Path) -> None:
+    lines = [f"{line} 中国" for line in LINES]
+    (tmp_path / "lines.txt").write_text("\n".join(lines), encoding="gb18030")
+    asked = {"encoding": "gb18030", "force": True, "progress": False}
+    heedful.whiten(tiny_folder, tmp_path / "lines.txt", tmp_path / "path", **asked)
+    heedful.whiten(tiny_folder, lines, tmp_path / "memory", progress=False)
+    one, other = (tmp_path / name / "2_Dense" / "model.safetensors" for name in ("path", "memory"))
+    assert one.read_bytes() == other.read_bytes()
+
+
 @pytest.mark.parametrize(
     ("lines", "told"),
     [([], "0 lines"), (LINES[:20], "20 lines with text are too few"), (["the cat"] * 99, "the same vector")],
