@@ -75,6 +75,12 @@ def test_the_command_says_what_it_made_and_replaces_nothing_unasked(tiny_folder:
     assert CliRunner().invoke(cli, [*asked, "--overwrite"]).exit_code == 0
 
 
+def test_texts_that_are_cut_are_told_plainly(tiny_folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "lines.txt").write_text("\n".join([*LINES, "cat " * 600]), encoding="utf-8")
+    done = CliRunner().invoke(cli, ["whiten", str(tiny_folder), str(tmp_path / "lines.txt"), "-o", str(tmp_path / "v")])
+    assert any(line.startswith("warning: 1 of ") for line in done.stderr.splitlines())
+
+
 def test_python_writes_what_the_command_writes(tiny_folder: Path, tmp_path: Path) -> None:
     lines = tmp_path / "lines.txt"
     lines.write_text("\n".join(LINES), encoding="utf-8")
