@@ -232,16 +232,20 @@ def whiten(
     width: int | None = None,
     pooling: str = "mean",
     text: str | None = None,
+    encoding: str | None = None,
+    force: bool = False,
     overwrite: bool = False,
     progress: bool | None = None,
 ) -> Whitened:
     """Make sentence vectors of a model and raw lines, a path or texts in memory, as `heedful whiten` does."""
     from heedful.data.text_files import read_texts
     from heedful.inference import whitened
+    from heedful.text.encodings import reading_as
 
-    texts = read_texts(lines, text) if isinstance(lines, str | Path) else lines
-    asked: dict[str, Any] = {"layer": layer, "width": width, "pooling": pooling, "overwrite": overwrite}
-    return whitened.whiten(_folder(model), texts, output, **asked, bar=_bar(progress))
+    asked: dict[str, Any] = {"layer": layer, "width": width, "pooling": pooling, "force": force, "overwrite": overwrite}
+    with reading_as(encoding):
+        texts = read_texts(lines, text) if isinstance(lines, str | Path) else lines
+        return whitened.whiten(_folder(model), texts, output, **asked, bar=_bar(progress))
 
 
 @contextmanager

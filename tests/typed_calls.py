@@ -15,7 +15,7 @@ def right() -> dict[str, float]:
     heedful.train_tokenizer(["a.txt"], "tokenizer", vocab_size=8000)
     heedful.build_corpus("a.txt", "corpus", tokenizer="tokenizer", words=True)
     heedful.ladder("corpus", "ladder", budget="10m", pairs=("pairs.tsv",), tasks=("toy:tags.en",), at_once=2)
-    heedful.whiten(run, ["a text"], "vectors", layer=-1, width=64)
+    heedful.whiten(run, "lines.txt", "vectors", layer=-1, width=64, encoding="gb18030", force=True)
     return {**run.scores, **heedful.evaluate(run, "dev.tsv").scores}
 
 

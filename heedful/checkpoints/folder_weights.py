@@ -25,6 +25,9 @@ def is_exported(folder: Path) -> bool:
 @contextmanager
 def open_weights(folder: Path, family: Family[Any], config: EncoderConfig) -> Iterator[WeightSource]:
     """Open the weights of a folder for the time of a `with` block, after a check of the names and of their layers."""
+    if is_exported(folder):
+        what = f"this folder has {ONNX} and no weights, which is not enough here"
+        raise HeedfulError(what, where=folder, remedy="use the folder that it was exported from")
     with open_tensors(folder) as tensors:
         found = source(tensors, family.names)
         _check_layers(found, config.stored_layers, folder)

@@ -90,24 +90,24 @@ def ending(path: DataSource | Address) -> str:
     return Path(str(path).removesuffix(".gz")).suffix.lower()
 
 
-def column_named(name: str, table: Table, option: str) -> str:
+def column_named(name: str, table: Table, option: str, numbered: bool = True) -> str:
     """The one column of that name, as it is written, else whatever its letters' size; `option` is what names it."""
     found = [column for column in table.columns if column == name]
     found = found or [column for column in table.columns if column.lower() == name.lower()]
     if not found:
-        raise no_column(f"there is no column {name!r}", table, option)
+        raise no_column(f"there is no column {name!r}", table, option, numbered)
     if len(found) > 1:
         remedy = "give each column a name of its own"
         raise HeedfulError(f"{len(found)} columns are called {name!r}", where=f"{table.path}:1", remedy=remedy)
     return found[0]
 
 
-def no_column(what: str, table: Table, option: str) -> HeedfulError:
-    """The error that a column is missing, with those that there are."""
+def no_column(what: str, table: Table, option: str, numbered: bool = True) -> HeedfulError:
+    """The error that a column is missing, with those that there are; `numbered` ones may be asked for by number."""
     remedy = f"say which column it is with `{option}`"
     if not isinstance(table.path, Rows):
         remedy += "; the first line has to name the columns"
-    if option in ("text", "pair", "label") and not holds_objects(table.path):
+    if numbered and option in ("text", "pair", "label") and not holds_objects(table.path):
         remedy = (
             "if the first line names the columns, say which is which with `text`, `pair` and `label`; if it is a row "
             "already, number them, as `text` 1 `label` 2"

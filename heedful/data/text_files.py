@@ -11,8 +11,8 @@ from pathlib import Path
 
 from heedful.addresses import Address, place
 from heedful.data.labelled.dataset import Columns
-from heedful.data.labelled.text_rows import find_columns
-from heedful.data.tables import RAGGED, Table, ending, read_table, text_under
+from heedful.data.labelled.text_rows import TEXTS, find_columns
+from heedful.data.tables import RAGGED, Table, column_named, ending, no_column, read_table, text_under
 from heedful.errors import HeedfulError
 from heedful.text.documents import count_texts as count_lines
 from heedful.text.documents import read_documents as read_plain_documents
@@ -74,6 +74,10 @@ def refuse_ragged(path: Path | Address) -> None:
 
 def text_column(table: Table, asked: str | None) -> str:
     """The column of the texts: the one asked for, or found by the header."""
-    found = find_columns(table, Columns(text=asked), labelled=False).text
+    if asked is not None:
+        return column_named(asked, table, "text", numbered=False)
+    if not set(TEXTS) & set(map(str.lower, table.columns)):
+        raise no_column("no column is known to hold the text", table, "text", numbered=False)
+    found = find_columns(table, Columns(), labelled=False).text
     assert found is not None
     return found

@@ -25,7 +25,7 @@ from heedful.checkpoints.folder import ModelFolder
 from heedful.checkpoints.int8_scheme import Int8Scheme
 from heedful.checkpoints.sentence_transformers import SentenceSettings
 from heedful.data.batching import TOKENS_PER_BATCH, cut_by_tokens, flat_batch
-from heedful.errors import HeedfulError
+from heedful.errors import HeedfulError, TextWarning
 from heedful.inference.attention_maps import AttentionMaps, attention_input, attention_weights
 from heedful.inference.both_directions import TwoWayLm, two_way_lm_of
 from heedful.inference.engine_choice import onnx_session, runs_on_onnx
@@ -49,7 +49,7 @@ from heedful.text.tokenizer import was_truncated
 TEXTS_PER_CHUNK = {"sentence": 1024, "word": 64, "token": 64}
 
 
-class TruncationWarning(UserWarning):
+class TruncationWarning(TextWarning):
     """Some texts were longer than the model and lost their right part."""
 
 

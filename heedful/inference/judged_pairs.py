@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from heedful.checkpoints.vector_files import Matrix
+from heedful.data.labelled.sentence_pairs import SCORES, SIDES
 from heedful.errors import HeedfulError
 from heedful.inference.embedder import Embedder
 from heedful.tasks.label_metrics import pearson, spearman
@@ -36,23 +37,39 @@ class Agreement:
 
 
 def read_pairs(path: str | Path) -> list[JudgedPair]:
-    """Two texts and a number a line, separated by tabs; a first line whose third column is no number is a header."""
-    pairs = []
+    """Two texts and a number a line, separated by tabs; a first line without the number is a header.
+
+    One with names that `finetune embed` knows says where they stand; else they are the first three columns.
+    """
+    pairs, places = [], (0, 1, 2)
     for number, line in enumerate(read_lines(path), start=1):
         cells = line.split("\t")
         if not line.strip():
             continue
+        if number == 1 and (named := _named(cells)):
+            places = named
+            continue
         try:
-            first, second, score = cells[0].strip(), cells[1].strip(), float(cells[2])
+            first, second, score = (cells[place].strip() for place in places)
+            pairs.append(JudgedPair(first, second, float(score)))
         except (IndexError, ValueError):
             if number == 1 and len(cells) >= 3:
                 continue
             remedy = "write two texts and a number, separated by tabs"
             raise HeedfulError(f"not a judged pair: {line[:60]!r}", where=f"{path}:{number}", remedy=remedy) from None
-        pairs.append(JudgedPair(first, second, score))
     if len(pairs) < 2:
         raise HeedfulError("fewer than two pairs", where=path, remedy="give a file with judged pairs")
     return pairs
+
+
+def _named(header: Sequence[str]) -> tuple[int, int, int] | None:
+    """Where the two texts and the score stand, if a header has the names of them."""
+    names = [cell.strip().lower() for cell in header]
+    sides = next((both for both in SIDES if set(both) <= set(names)), None)
+    score = next((name for name in SCORES if name in names), None)
+    if sides is None or score is None:
+        return None
+    return names.index(sides[0]), names.index(sides[1]), names.index(score)
 
 
 def agreement(pairs: Sequence[JudgedPair], vectors: Callable[[Sequence[str]], Sequence[Matrix | None]]) -> Agreement:

@@ -64,6 +64,10 @@ ABOUT_WORDS = """
 `word_mask` is 1 at the first piece of each word. These are read in both directions, and `logits` say the same of all
 pieces of a word.
 """
+ABOUT_CRF = """
+The labels of a text are the path with the greatest sum of `logits`, at the first piece of each word, and of `crf`: its
+rows are what it counts to start with each label, to pass on to each from the first, the second …, and to end with each.
+"""
 
 
 @dataclass(frozen=True)
@@ -96,8 +100,9 @@ def export_onnx(
             write_json(new / TASK, task)
         else:
             write_layout(new, _sentence(folder), folder.max_length, folder.model_config.width)
+        rule = task_of(task, new / TASK).rule if task else ""
         with atomic_file(new / "README.md") as file:
-            file.write(_use(Path(output).name, model))
+            file.write(_use(Path(output).name, model, rule))
     return found
 
 
@@ -125,9 +130,10 @@ def _written(
     return found
 
 
-def _use(name: str, model: PaddedEncoder | PaddedHead) -> str:
-    """The README: how the model is asked by ONNX Runtime alone."""
+def _use(name: str, model: PaddedEncoder | PaddedHead, rule: str) -> str:
+    """The README: how the model is asked by ONNX Runtime alone, and what is made of its answers."""
     texts, words, note = (WORDS_OF_TEXTS, WORD_MASK, ABOUT_WORDS) if WORDS in model.inputs else (TEXTS, "", "")
+    note += (ABOUT_CRF if CRF in model.outputs else "") + (f"\nOf the answers, {rule}.\n" if rule else "")
     return USE.format(name=name, outputs=", ".join(model.outputs), texts=texts, words=words, note=note)
 
 

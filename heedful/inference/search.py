@@ -126,6 +126,8 @@ class Index:
         self, texts: Iterable[str], source: str = "", on_progress: Callable[[int], object] = lambda seen: None
     ) -> Added:
         """Add the lines that are not there yet; blank ones are passed over. A part is kept as soon as it is whole."""
+        if isinstance(texts, str):
+            raise HeedfulError("a single line", remedy="give a list of lines, such as [line]")
         added = Added()
         with self._locked():
             known = {_digest(line["text"]) for part in self.record.parts for line in self._lines(part)}

@@ -113,6 +113,11 @@ class Classify(TextTask):
         truth = np.array([str(row.label) == self.labels[1] for row in examples])
         return replace(self, threshold=best_threshold(shares, truth, self.decide_by))
 
+    @property
+    def rule(self) -> str:
+        """With `decide_by`, the threshold of the second label."""
+        return f"{self.labels[1]!r} is given from a probability of {self.threshold:.3g} on" if self.decide_by else ""
+
     def said(self, prediction: Prediction) -> str:
         """The label."""
         return str(prediction["label"])
@@ -141,7 +146,7 @@ class Classify(TextTask):
         return (
             confusion_table(truth, guess, self.labels, "label"),
             Detail(
-                "by label",
+                f"by label; {self.rule}" if self.rule else "by label",
                 ("label", "precision", "recall", "f1", "examples"),
                 [tuple(scores) for scores in per_label(truth, guess, every)],
             ),

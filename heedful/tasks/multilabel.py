@@ -117,6 +117,11 @@ class MultiLabel(TextTask):
         truth = np.array([self._target(row) for row in examples]) > 0
         return replace(self, threshold=best_threshold(shares.ravel(), truth.ravel()))
 
+    @property
+    def rule(self) -> str:
+        """The threshold of all labels."""
+        return f"each label is given from a probability of {self.threshold:.3g} on"
+
     def said(self, prediction: Prediction) -> str:
         """The labels."""
         return MultiLabelRow("", labels=tuple(prediction["labels"])).truth
@@ -154,8 +159,8 @@ class MultiLabel(TextTask):
         by_label = self._by_label(examples, predictions)
         known = {label: label if label in self.labels else f"{label} (not in training)" for label in by_label}
         scores = [LabelScores.of(known[label], *counts) for label, counts in by_label.items()]
-        title = f"by label, given from a probability of {self.threshold:.3g} on"
-        return (Detail(title, ("label", "precision", "recall", "f1", "examples"), [tuple(one) for one in scores]),)
+        columns = ("label", "precision", "recall", "f1", "examples")
+        return (Detail(f"by label; {self.rule}", columns, [tuple(one) for one in scores]),)
 
 
 def _labels(row: TextRow) -> tuple[str, ...]:

@@ -116,6 +116,11 @@ class Task(ABC, Generic[E]):
         """How sentence-transformers is to make vectors with a model of this task, if it is for vectors."""
         return None
 
+    @property
+    def rule(self) -> str:
+        """From which probability on a label is given, where it is not simply the likeliest one that is."""
+        return ""
+
     def unseen(self, examples: Sequence[E]) -> tuple[Remark, ...]:
         """What labelled examples ask for that training never showed: the model's errors, for its user to know."""
         return ()

@@ -2,6 +2,7 @@
 
 Rows([{"text": "a fine day", "label": "good"}, …])     mappings, by the names a file would have
 Rows([("a fine day", "good"), …])                      tuples, whose places a task knows the names of
+Rows(["a fine day", …])                               texts, for a task that learns from texts alone
 Rows(frame)                                            a data frame, or anything else that gives mappings
 """
 
@@ -56,6 +57,8 @@ class Rows:
 
     @staticmethod
     def _named(row: Any, place: int, by_length: Mapping[int, Sequence[str]]) -> Any:
+        if isinstance(row, str) and 1 in by_length:
+            row = [row]
         if not isinstance(row, list):
             return row
         if len(row) not in by_length:

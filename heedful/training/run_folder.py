@@ -10,7 +10,8 @@ model/            the finished model
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
@@ -60,10 +61,15 @@ class RunFolder:
         settings: dict[str, Any] | None = values.get(SETTINGS)
         return settings
 
+    def make(self) -> None:
+        """Make the folder, unless it is there; a place that nothing can be written to is refused."""
+        with self._writable():
+            make_folder(self.path)
+
     def keep_settings(self) -> None:
         """Write down what the run is told, so that one who is stopped before the first step need not say it again."""
         if self.settings and not self.holds_run():
-            make_folder(self.path)
+            self.make()
             write_toml_values({SETTINGS: dict(self.settings)}, self.config)
 
     def check_resumable(self, resume: bool) -> None:
@@ -121,14 +127,18 @@ class RunFolder:
         told = {SETTINGS: dict(self.settings)} if self.settings else {}
         write_toml_values({**toml_values(config), **told}, self.config)
 
-    def _take_lock(self) -> None:
+    @contextmanager
+    def _writable(self) -> Iterator[None]:
         try:
+            yield
+        except OSError as error:
+            what = f"cannot write here: {error.strerror}"
+            raise HeedfulError(what, where=self.path, remedy="name another folder") from error
+
+    def _take_lock(self) -> None:
+        with self._writable():
             make_folder(self.path)
             self._lock = (self.path / ".lock").open("a+", encoding="ascii")
-        except OSError as error:
-            raise HeedfulError(
-                f"cannot write here: {error.strerror}", where=self.path, remedy="name another folder"
-            ) from error
         if not try_lock(self._lock):
             self._lock.seek(0)
             holder = self._lock.read().strip() or "unknown"

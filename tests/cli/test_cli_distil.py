@@ -233,6 +233,7 @@ def test_what_cannot_be_learned_is_refused(data: Path, teacher: Path, tiny_folde
     (tmp_path / "few.txt").write_text("\n\n".join(["the cat", "the dog", "the cat"]), encoding="utf-8")
     assert "2 different texts are too few" in refused(teacher, "--train", tmp_path / "few.txt", *out)
     assert "--train is missing" in refused(teacher, *out)
+    assert "cannot write here" in refused(teacher, *lines, "-o", tmp_path / "few.txt" / "run")
     assert "no score 'bleu'" in refused(teacher, *lines, "--dev", data / "sts.tsv", "--metric", "bleu", *out)
     assert "more than the model's 512" in refused(teacher, *lines, "--max-length", 600, *out)
 

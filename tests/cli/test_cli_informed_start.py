@@ -144,6 +144,11 @@ def test_of_a_large_text_a_part_is_read_and_no_longer_than_a_budget_bears(
     assert plan is not None and whole is not None and plan.training.steps == 2 < whole.training.steps
 
 
+def test_a_place_that_cannot_be_written_to_is_refused(world: Path) -> None:
+    refused = run("pretrain", world / "corpus", "-o", world / "few.txt" / "run", *RUN)
+    assert "cannot write here" in str(refused.exception)
+
+
 def test_a_start_that_there_cannot_be_is_refused(world: Path, tmp_path: Path) -> None:
     for other in (("--model", "roberta"), ("--from", world / "run" / "model")):
         refused = run("pretrain", world / "corpus", "-o", tmp_path / "run", *RUN, "--start", "informed", *other)

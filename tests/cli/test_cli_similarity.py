@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner, Result
 
 from heedful.cli.similarity import command
@@ -43,3 +44,21 @@ def test_words_that_the_model_does_not_know_are_told(tiny_folder: Path) -> None:
     done = run(tiny_folder, "the Łódź cat", "the dog, Łódź", "Ж")
     assert "warning: the model does not know Łódź, Ж: " in done.stderr
     assert not run(tiny_folder, "the cat", "the dog").stderr
+
+
+@pytest.mark.parametrize(
+    ("header", "row"),
+    [
+        ("", "{0}\t{1}\t{2}"),
+        ("Word 1\tWord 2\tHuman (mean)\n", "{0}\t{1}\t{2}"),
+        ("score\tgenre\tsentence1\tsentence2\n", "{2}\tnews\t{0}\t{1}"),
+        ("Similarity\tQuery\tPositive\n", "{2}\t{0}\t{1}"),
+    ],
+)
+def test_judged_pairs_stand_where_the_header_says(tiny_folder: Path, tmp_path: Path, header: str, row: str) -> None:
+    pairs = [("the cat", "a dog", 1.5), ("love", "love love", 4.0), ("unaffordable", "the cat", 2.0), ("b", "c", 0)]
+    plain, named = tmp_path / "plain.tsv", tmp_path / "named.tsv"
+    plain.write_text("".join(f"{one}\t{two}\t{score}\n" for one, two, score in pairs), encoding="utf-8")
+    named.write_text(header + "".join(row.format(*pair) + "\n" for pair in pairs), encoding="utf-8")
+    found = run(tiny_folder, "--pairs", named).output
+    assert found == run(tiny_folder, "--pairs", plain).output and "over 4 pairs" in found

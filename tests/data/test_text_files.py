@@ -37,6 +37,14 @@ def test_a_broken_row_is_refused_and_not_left_out(tmp_path: Path) -> None:
         read_texts(table)
 
 
+def test_a_missing_column_is_asked_for_by_the_one_option_there_is(tmp_path: Path) -> None:
+    table = write(tmp_path / "a.csv", "id,subject\n1,one\n")
+    for column in (None, "body"):
+        with pytest.raises(HeedfulError, match="say which column it is with `text`; the first line") as caught:
+            read_texts(table, column)
+        assert "`label`" not in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("lines", "kind"),
     [

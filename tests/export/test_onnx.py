@@ -111,6 +111,8 @@ def test_an_encoder_is_written_and_answers_as_before(
         embedder(tmp_path / "exported", "heedful")
     with pytest.raises(HeedfulError, match="precision it was exported in"):
         load(tmp_path / "exported", precision="int8")
+    with pytest.raises(HeedfulError, match=r"not enough here(.|\n)*the folder that it was exported from"):
+        embedder(tmp_path / "exported").fill("the [MASK]")
 
 
 def test_a_file_beside_the_weights_is_used_where_it_is_asked_for(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from heedful.file_lock import try_lock
 from heedful.inference import search
 from heedful.inference.embedder import Embedder
 from heedful.inference.search import Added, Index
+from heedful.serving.catalogue import open_lines
 
 pytestmark = pytest.mark.processor
 
@@ -98,6 +99,8 @@ def test_what_cannot_be_searched_is_refused(index: Index, tiny: Embedder, tmp_pa
     for wrong, said in ((["  "], "blank"), ("cat", "single query")):
         with pytest.raises(HeedfulError, match=said):
             index.search(wrong)  # type: ignore[arg-type]
+    with pytest.raises(HeedfulError, match="a single line"):
+        index.add("the cat")
     with pytest.raises(HeedfulError, match="0 nearest"):
         index.search(["cat"], top=0)
     with pytest.raises(HeedfulError, match="no lines yet"):
@@ -137,3 +140,13 @@ def test_the_graph_finds_what_the_exact_search_finds_and_follows_the_lines(
     monkeypatch.setattr("heedful.inference.search_graph.find_spec", lambda name: None)
     with pytest.raises(HeedfulError, match=r"heedful\[faiss\]"):
         index.search(["dog"], approximate=True)
+
+
+def test_a_server_takes_an_index_as_it_takes_a_file_of_lines(index: Index, tiny: Embedder, tmp_path: Path) -> None:
+    (tmp_path / "lines.txt").write_text("\n".join(LINES) + "\n", encoding="utf-8")
+    ours, theirs = (
+        open_lines(tiny, str(path)).search(["dog", "苹果"], 3) for path in (index.folder, tmp_path / "lines.txt")
+    )
+    for hits, others in zip(ours, theirs, strict=True):
+        assert [hit.text for hit in hits] == [hit.text for hit in others]
+        assert {hit.source for hit in hits} <= {"a.txt", "b.txt"} and {hit.source for hit in others} == {""}

@@ -75,6 +75,12 @@ def test_the_command_says_what_it_made_and_replaces_nothing_unasked(tiny_folder:
     assert CliRunner().invoke(cli, [*asked, "--overwrite"]).exit_code == 0
 
 
+def test_texts_that_are_cut_are_told_plainly(tiny_folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "lines.txt").write_text("\n".join([*LINES, "cat " * 600]), encoding="utf-8")
+    done = CliRunner().invoke(cli, ["whiten", str(tiny_folder), str(tmp_path / "lines.txt"), "-o", str(tmp_path / "v")])
+    assert any(line.startswith("warning: 1 of ") for line in done.stderr.splitlines())
+
+
 def test_python_writes_what_the_command_writes(tiny_folder: Path, tmp_path: Path) -> None:
     lines = tmp_path / "lines.txt"
     lines.write_text("\n".join(LINES), encoding="utf-8")
@@ -83,6 +89,16 @@ def test_python_writes_what_the_command_writes(tiny_folder: Path, tmp_path: Path
         heedful.whiten(tiny_folder, given, tmp_path / place, layer=-1, progress=False)
         for file in ("model.safetensors", "2_Dense/model.safetensors"):
             assert (tmp_path / place / file).read_bytes() == (tmp_path / "command" / file).read_bytes()
+
+
+def test_python_reads_other_encodings_too(tiny_folder: Path, tmp_path: Path) -> None:
+    lines = [f"{line} 中国" for line in LINES]
+    (tmp_path / "lines.txt").write_text("\n".join(lines), encoding="gb18030")
+    asked = {"encoding": "gb18030", "force": True, "progress": False}
+    heedful.whiten(tiny_folder, tmp_path / "lines.txt", tmp_path / "path", **asked)
+    heedful.whiten(tiny_folder, lines, tmp_path / "memory", progress=False)
+    one, other = (tmp_path / name / "2_Dense" / "model.safetensors" for name in ("path", "memory"))
+    assert one.read_bytes() == other.read_bytes()
 
 
 @pytest.mark.parametrize(

@@ -12,12 +12,14 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from heedful.data.labelled.dataset import SentencePair
+from heedful.data.labelled.dataset import Columns, SentencePair
 from heedful.errors import HeedfulError
+from heedful.tasks.classify import Classify
 from heedful.tasks.embed import Embed, contrastive_loss
 from heedful.tasks.finetuning import TaskObjective, predict
 from heedful.tasks.items import ItemSource, JointMicroBatch, micro_batch_of
 from heedful.tasks.task import Task
+from heedful.text.rows import Rows
 from heedful.text.tokenizer import Tokenizer
 
 PAIRS = [
@@ -198,3 +200,10 @@ def test_inputs_from_python() -> None:
     for wrong in (3, ("a", 3), {"sentence": "a"}, ("a", "b", "c")):
         with pytest.raises(HeedfulError, match="not understood"):
             Embed.example(wrong)
+
+
+def test_lines_in_memory_are_texts() -> None:
+    found = Embed.read_data(Rows(["the cat", "a dog"]), Columns()).examples
+    assert [(one.text, one.pair) for one in found] == [("the cat", None), ("a dog", None)]
+    with pytest.raises(HeedfulError, match="no column is known to hold the label"):
+        Classify.read_data(Rows(["the cat"]), Columns())

@@ -105,7 +105,7 @@ class _Taught:
 def _ask(settings: DistillingSettings, teacher: ModelFolder, lesson: Lesson, texts: Texts, stage: Stage) -> float:
     """Let one process make the student and ask the teacher; gives the seconds that the teacher took."""
     run = stage.folder.path
-    run.mkdir(parents=True, exist_ok=True)
+    stage.folder.make()
     stage.folder.keep_settings()
     begun = stage.folder.holds_run()  # from then on everything is as it was
     if settings.student is None and not begun:

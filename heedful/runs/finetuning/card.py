@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from heedful.atomic import atomic_file
 from heedful.data.labelled.dataset import Dataset
 from heedful.data.labelled.dev_split import share_of
+from heedful.runs.finetuning.dev import Judged
 from heedful.runs.finetuning.plan import Plan
 from heedful.training.distributed import own_device
 from heedful.training.processor import told_place
@@ -21,9 +21,9 @@ USE = """
 """
 
 
-def write_task_card(folder: Path, plan: Plan, train: Dataset[Any], scores: Mapping[str, float]) -> None:
+def write_task_card(folder: Path, plan: Plan, train: Dataset[Any], judged: Judged) -> None:
     """Write README.md into the model folder."""
-    training = plan.training
+    training, scores, rule = plan.training, judged.scores, judged.task.rule
     started = "random weights in the shape of" if plan.random_weights else "the weights of"
     unit = "tokens" if plan.by_tokens else "examples"
     lines = [
@@ -34,6 +34,7 @@ def write_task_card(folder: Path, plan: Plan, train: Dataset[Any], scores: Mappi
         f"- learning rate {training.learning_rate}, batches of {plan.batch_size} {unit}",
         f"- seed {training.seed}; the {plan.keep} weights were kept",
         f"- computed {told_place(own_device(), training.precision)}",
+        *([f"- {rule}: other programs do not know it"] if rule else []),
         "",
     ]
     if scores and plan.dev:

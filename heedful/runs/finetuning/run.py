@@ -153,4 +153,4 @@ def _save(model: nn.Module, path: Path, plan: Plan, material: Material, dev: Dev
         sentence=task.sentence,
         overwrite=True,
     )
-    write_task_card(path, plan, material.train, judged.scores)
+    write_task_card(path, plan, material.train, judged)

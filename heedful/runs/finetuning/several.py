@@ -16,8 +16,9 @@ from heedful.training.run_folder import SETTINGS, RunFolder
 def keep_settings(settings: FinetuningSettings, output: Path) -> None:
     """Write down what all of the runs are told, so that they can be gone on with."""
     if first_process():
-        output.mkdir(parents=True, exist_ok=True)
-        write_toml_values({SETTINGS: storable(settings)}, RunFolder(output).config)
+        folder = RunFolder(output)
+        folder.make()
+        write_toml_values({SETTINGS: storable(settings)}, folder.config)
 
 
 def keep_model(best: Path, output: Path) -> None:
