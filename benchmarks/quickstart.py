@@ -52,8 +52,8 @@ def main() -> None:
     write_results(
         RESULTS / "quickstart.json",
         "The quickstart",
-        "Seconds of `recipes/quickstart.sh` in an environment that is installed already, on all cores, and the scores "
-        f"it ends with: the older version and this one in turns, {asked.rounds} rounds",
+        f"Seconds of `recipes/quickstart.sh` on {cores()}, in an environment that is installed already, and the scores "
+        f"it ends with: the older version and this one in turns; rounds: {asked.rounds}",
         [Table(["version", "seconds, median", *NAMES], [row(name, seconds[name], scores[name]) for name in checkouts])],
         [
             f"Time, now / before: {statistics.median(ratios):.2f} ({min(ratios):.2f} … {max(ratios):.2f}). The scores "
@@ -93,6 +93,12 @@ def reached(folder: Path) -> dict[str, float]:
 def row(name: str, seconds: list[float], scores: Mapping[str, float]) -> list[str]:
     """A row of the table."""
     return [name, f"{statistics.median(seconds):.0f}", *(f"{scores[shown]:.3f}" for shown in NAMES)]
+
+
+def cores() -> str:
+    """How many cores this process may use, and so those it starts."""
+    count = len(os.sched_getaffinity(0))
+    return "one core" if count == 1 else f"{count} cores"
 
 
 def version(checkout: Path) -> str:
