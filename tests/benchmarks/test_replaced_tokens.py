@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -124,3 +125,46 @@ def test_both_sides_are_trained_and_kept_as_ordinary_folders(
     stamp = (tmp_path / "work" / "masked-0" / "model" / "config.json").stat().st_mtime_ns
     assert bench.made(["masked", "replaced-15"], 0) == made  # and are not made again
     assert (tmp_path / "work" / "masked-0" / "model" / "config.json").stat().st_mtime_ns == stamp
+
+
+def test_sides_are_judged_run_by_run_on_rows_that_choose(
+    module: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each run of a model has a file of its own, and none of them looks at dev."""
+    asked: list[tuple[str, str, float, int, bool]] = []
+
+    class Bench:
+        def __init__(self, task: Any, model: Path, output: Path, work: Path, limit: int | None) -> None:
+            self.output = output
+
+        def chosen(self, way: Any, weights: str) -> float:
+            return float(max(way.rates))
+
+        def score(self, way: Any, weights: str, rate: float, seed: int, choosing: bool = False) -> float:
+            asked.append((self.output.name, weights, rate, seed, choosing))
+            return 0.5 + 0.1 * ("replaced" in self.output.name) * seed
+
+    monkeypatch.setattr(module, "Bench", Bench)
+    monkeypatch.setattr(module.Pretraining, "__init__", lambda self, corpus, work, seconds: setattr(self, "work", work))
+    monkeypatch.setattr(module.Pretraining, "made", lambda _, sides, seed: [{"side": s, "seed": seed} for s in sides])
+    (tmp_path / "rte").mkdir()
+    rows = "".join(f"{n % 2}\tone\tother\n" for n in range(10))
+    (tmp_path / "rte" / "train.tsv").write_text(f"label\tsentence1\tsentence2\n{rows}", encoding="utf-8")
+    monkeypatch.setenv("HEEDFUL_DATA", str(tmp_path))
+    monkeypatch.setattr(module, "prepare_process", lambda: None)  # the tests' process is not this script's
+    told = ["replaced_tokens.py", "C", "-o", str(tmp_path / "work"), "--sides", "masked,replaced-15", "--tasks", "RTE"]
+    monkeypatch.setattr("sys.argv", [*told, "--results", str(tmp_path / "out.json")])
+    module.main()
+    pretrained, scored = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))["tables"]
+    assert len(pretrained["rows"]) == 4
+    assert scored["columns"] == ["task", "judged by", "masked", "replaced-15", "random", "replaced-15 − masked (95 %)"]
+    tuned, mean = scored["rows"][:2]
+    assert tuned[:5] == ["RTE, fine-tuned", "accuracy, 2 rows", "0.5000 (0.001)", "0.6500 (0.001)", "0.5000 (0.001)"]
+    # The differences are 0.1, 0.2, 0.1 and 0.2: a spread of 0.0577, times 3.182 / 2.
+    assert tuned[5] == mean[5] == "+0.1500 (+0.0581 to +0.2419)" and mean[0] == "all, fine-tuned"
+    assert all(choosing for *_, choosing in asked)
+    assert len({(name, rate) for name, _, rate, _, _ in asked}) == len(asked) == 2 * (4 + 4 + 2)
+    assert {name for name, weights, *_ in asked if weights == "random"} == {
+        "scores-random-0-1.json",
+        "scores-random-0-2.json",
+    }
