@@ -67,6 +67,10 @@ FACTORS: dict[str, dict[str, Options]] = {
         "64, then 128": {"phases": "64:50%,128:50%", "batch-size": "32"},
     },
     "batch": _each("batch-size", "8", "16", "32"),
+    "growth": {
+        "16": {"phases": "128:100%", "batch-size": "16"},
+        "8, then 32": {"phases": "128x8:67%,128x32:33%", "batch-size": "16"},  # as many steps
+    },
     "masked": _each("mask-rate", "0.3", "0.15", "0.4", "0.5"),
     "beta2": _each("beta2", "0.999", "0.98"),
     "warmup": _each("warmup", "0.02", "0.1", "0.25"),

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 
 import click
 
-from heedful.cli.shared_options import force_option
+from heedful.cli.shared_options import encoding_option, force_option
 
 
 @click.command()
 @click.argument("model", type=click.Path())
 @click.argument("texts", nargs=-1)
 @click.option("--pairs", type=click.Path(dir_okay=False), help="Judged pairs, a line each: two texts and a number.")
+@encoding_option
 @click.option("--layers", default="-1", show_default=True, help="Layers, by commas; several are concatenated.")
 @click.option("--pooling", help="cls, mean, max, mean-max, weighted-mean, last.  [default: the folder's, else mean]")
 @click.option("--prompt", metavar="NAME", help="Put this prompt of the folder before each text, such as query.")

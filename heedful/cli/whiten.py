@@ -57,5 +57,4 @@ def command(
         bar=progress_bar,
     )
     kept = f", {made.kept:.0%} of what told them apart" if width else ""
-    what = "the embeddings" if not made.layer else f"layer {made.layer}"
-    click.echo(f"{output}: {made.width} numbers from {what}, over {made.lines:,} lines{kept}", err=True)
+    click.echo(f"{output}: {made.told}{kept}", err=True)

@@ -19,6 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from heedful.atomic import atomic_file
 from heedful.checkpoints.encoder_folder import load_encoder, save_model
 from heedful.checkpoints.folder import ModelFolder, read_folder
 from heedful.checkpoints.sentence_dense import read_dense, write_dense
@@ -31,6 +32,12 @@ from heedful.models.encoder import Encoder
 from heedful.nn.whitening import whitening
 
 AT_ONCE = 1024  # texts
+USE = """
+## Use
+
+    heedful similarity FOLDER TEXT TEXT
+    heedful search index --model FOLDER --add lines.txt
+"""
 LEAST_SPREAD = 1e-12  # a variance below this is rounding
 # The embeddings' tables that tell nothing of what a text says; their mean depends on its length alone.
 PLACES = ("embeddings.position.weight", "embeddings.segment.weight")
@@ -45,6 +52,12 @@ class Whitened:
     layer: int
     width: int
     kept: float  # the share of the variance before that lies in the directions kept
+
+    @property
+    def told(self) -> str:
+        """What the vectors are, in words."""
+        states = f"layer {self.layer}" if self.layer else "the embeddings"
+        return f"{self.width} numbers from {states}, over {self.lines:,} lines"
 
 
 def whiten(
@@ -82,7 +95,9 @@ def whiten(
         settings = replace(told, dense=(read_dense(Path(scratch) / "dense"),))
         limit = source.max_length
         save_model(lower, output, source.tokenizer, sentence=settings, max_length=limit, overwrite=overwrite)
-    return Whitened(Path(output), made.vectors, lower.config.layers, made.layer.out_features, made.kept)
+    written = Whitened(Path(output), made.vectors, lower.config.layers, made.layer.out_features, made.kept)
+    _write_card(written, source.path, pooling)
+    return written
 
 
 def up_to(folder: ModelFolder, encoder: Encoder, layer: int) -> Encoder:
@@ -101,6 +116,18 @@ def up_to(folder: ModelFolder, encoder: Encoder, layer: int) -> Encoder:
                 if name in tables:
                     tables[name].zero_()
     return lower.eval()
+
+
+def _write_card(made: Whitened, source: Path, pooling: str) -> None:
+    """Write README.md into the model folder."""
+    lines = [
+        f"# Sentence vectors whitened with heedful: those of `{source.name}`",
+        "",
+        f"- {made.told}; pooling {pooling}",
+        f"- {made.kept:.1%} of the variance lies in the directions kept",
+    ]
+    with atomic_file(made.path / "README.md") as file:
+        file.write("\n".join(lines) + "\n" + USE)
 
 
 def _vectors(model: Path, lines: Iterable[str], width: int, bar: Bar) -> Iterator[Tensor]:

@@ -88,8 +88,9 @@ def test_a_budget_that_is_not_understood_is_refused(text: str) -> None:
 
 
 def test_phases() -> None:
-    assert parse_phases("128:90%,512:10%") == [(128, 0.9), (512, 0.1)]
-    for text in ("128", "128:90%", "128:60%,512:60%", "x:100%"):
+    assert parse_phases("128:90%,512:10%") == [(128, 0.9, None), (512, 0.1, None)]
+    assert parse_phases("128x8:50%, 128x32:50%") == [(128, 0.5, 8), (128, 0.5, 32)]
+    for text in ("128", "128:90%", "128:60%,512:60%", "x:100%", "0:100%", "128x0:100%", "128x:100%", "x8:100%"):
         with pytest.raises(HeedfulError, match="phases"):
             parse_phases(text)
 
@@ -167,6 +168,27 @@ def test_words_come_first_and_pairs_last(world: Path) -> None:
 def test_phases_are_cut_where_pairs_begin(share: float, stretches: list[tuple[int, float, int, bool]]) -> None:
     asked = PretrainingSettings("", "", pairs="nsp", pairs_share=share, batch_size=16, phases="128:90%,512:10%")
     assert [astuple(one) for one in stretches_of(asked)] == stretches
+
+
+@pytest.mark.parametrize(
+    ("phases", "stretches"),
+    [
+        ("128x8:50%,128x32:50%", [(128, 0.5, 8, True), (128, 0.2, 32, True), (128, 0.3, 128, False)]),
+        ("64x8:50%,128:50%", [(64, 0.5, 8, True), (128, 0.2, 8, True), (128, 0.3, 32, False)]),
+    ],
+)
+def test_a_phase_may_have_a_batch_size_of_its_own(phases: str, stretches: list[tuple[int, float, int, bool]]) -> None:
+    asked = PretrainingSettings("", "", pairs="nsp", pairs_share=0.3, batch_size=16, phases=phases)
+    assert [astuple(one) for one in stretches_of(asked)] == stretches
+
+
+def test_batches_grow(world: Path) -> None:
+    asked = ("--size", "tiny", "--phases", "32x4:50%,32x8:50%", "--budget", "4steps")
+    assert in_process("pretrain", world / "corpus", "-o", world / "growing", *asked).exit_code == 0
+    plan, corpus = RunFolder(world / "growing").stored_as(Plan), Corpus.open(world / "corpus")
+    assert (plan.batch_sizes, plan.steps) == ((4, 8), (2, 2))
+    batches = [plan.source(corpus, MLM).step(number)[0].batch for number in range(4)]
+    assert [len(batch.lengths) for batch in batches] == [4, 4, 8, 8]
 
 
 def test_a_share_of_pairs_without_pairs_is_refused(world: Path) -> None:

@@ -62,3 +62,11 @@ def test_judged_pairs_stand_where_the_header_says(tiny_folder: Path, tmp_path: P
     named.write_text(header + "".join(row.format(*pair) + "\n" for pair in pairs), encoding="utf-8")
     found = run(tiny_folder, "--pairs", named).output
     assert found == run(tiny_folder, "--pairs", plain).output and "over 4 pairs" in found
+
+
+def test_judged_pairs_are_read_in_other_encodings(tiny_folder: Path, tmp_path: Path) -> None:
+    text = "中国\tthe cat\t1.5\nlove\t北京\t4.0\na dog\tthe cat\t3.0\n"
+    (tmp_path / "utf-8.tsv").write_text(text, encoding="utf-8")
+    (tmp_path / "other.tsv").write_text(text, encoding="gb18030")
+    found = run(tiny_folder, "--pairs", tmp_path / "other.tsv", "--encoding", "gb18030").output
+    assert found == run(tiny_folder, "--pairs", tmp_path / "utf-8.tsv").output and "over 3 pairs" in found

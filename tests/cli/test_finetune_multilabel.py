@@ -101,3 +101,5 @@ def test_multi_goes_with_classify_only(tables: tuple[Path, Path], tiny_folder: P
     files = ("--model", tiny_folder, "--train", tables[0], "-o", tmp_path / "run", "--multi")
     done = CliRunner().invoke(cli, ["finetune", "regress", *map(str, files)])
     assert isinstance(done.exception, HeedfulError) and "--multi does not go with regress" in str(done.exception)
+    done = CliRunner().invoke(cli, ["finetune", "classify", *map(str, files), "--decide-by", "f1", "--dev", "20%"])
+    assert isinstance(done.exception, HeedfulError) and "--decide-by does not go with --multi" in str(done.exception)

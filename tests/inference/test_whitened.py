@@ -70,6 +70,8 @@ def test_the_command_says_what_it_made_and_replaces_nothing_unasked(tiny_folder:
     asked = ["whiten", str(tiny_folder), str(lines), "-o", str(tmp_path / "out"), "--width", "8"]
     done = CliRunner().invoke(cli, asked)
     assert done.exit_code == 0 and f"8 numbers from the embeddings, over {len(LINES):,} lines" in done.output
+    card = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
+    assert f"`{tiny_folder.name}`" in card and "8 numbers from the embeddings" in card and "pooling mean" in card
     again = CliRunner().invoke(cli, asked)
     assert isinstance(again.exception, HeedfulError)
     assert CliRunner().invoke(cli, [*asked, "--overwrite"]).exit_code == 0

@@ -55,7 +55,8 @@ def _named(settings: FinetuningSettings, kind: type[Task[Any]]) -> dict[str, Any
     found = {name: value for name in TASK_FIELDS if (value := getattr(settings, name)) not in (None, (), False)}
     for name in found:
         if name not in _fields(kind):
-            raise HeedfulError(f"`{name}` does not go with {kind.name}", remedy="leave it out")
+            task = "`multi`" if settings.multi else kind.name
+            raise HeedfulError(f"`{name}` does not go with {task}", remedy="leave it out")
     return found
 
 

@@ -58,7 +58,7 @@ class RungRun:
     @property
     def length(self) -> int:
         """The longest examples it was trained on."""
-        return max(length for length, _ in parse_phases(self.pretraining.phases or self.settings.phases))
+        return max(phase.length for phase in parse_phases(self.pretraining.phases or self.settings.phases))
 
     def _measure(self) -> None:
         valid = {"valid": str(self.settings.valid)}

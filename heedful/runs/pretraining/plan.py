@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from heedful.config import from_mapping
 from heedful.data.corpus.corpus import Corpus
@@ -22,7 +23,15 @@ from heedful.training.training_config import TrainingConfig
 
 # A step has hundreds of hidden words and one label for a pair: so many times the examples, where pairs come last.
 MORE_WITH_PAIRS = 4
-_PHASE = re.compile(r"(\d+):(\d+(?:\.\d+)?)%")
+_PHASE = re.compile(r"([1-9]\d*)(?:x([1-9]\d*))?:(\d+(?:\.\d+)?)%")
+
+
+class AskedPhase(NamedTuple):
+    """A phase as a user writes it."""
+
+    length: int
+    share: float
+    batch_size: int | None = None  # None: so that a step keeps its number of tokens
 
 
 @dataclass(frozen=True)
@@ -105,17 +114,17 @@ def plan_of(
 
 
 def stretches(settings: PretrainingSettings) -> list[Stretch]:
-    """The phases of the run; longer examples come in smaller batches, so that a step keeps its number of tokens.
+    """The phases of the run, with the batch size of each.
 
     Where pairs have a part of the steps only, that is the last one, and phases are cut where it begins.
     """
     phases = parse_phases(said(settings.phases))
-    first, size = phases[0][0], said(settings.batch_size)
+    first, size = phases[0].length, said(settings.batch_size)
     words = 0.0 if settings.pairs in (None, "none") else 1 - said(settings.pairs_share)
     found, begin = list[Stretch](), 0.0
-    for length, share in phases:
+    for length, share, asked in phases:
         alone = round(min(share, max(0.0, words - begin)), 6)
-        rows = batch_size_of(length, first, size)
+        rows = asked or batch_size_of(length, first, size)
         parts = [
             Stretch(length, alone, rows, words_alone=True),
             Stretch(length, round(share - alone, 6), rows * (MORE_WITH_PAIRS if words else 1)),
@@ -166,13 +175,14 @@ def batches_of(objective: PretrainingObjective, corpus: Corpus, recipe: ExampleR
     return objective.written_ahead(corpus, recipe, duplicates) if duplicates else objective.batches(corpus, recipe)
 
 
-def parse_phases(text: str) -> list[tuple[int, float]]:
-    """Read `128:90%,512:10%`: lengths and their shares of the steps, which add up to 100 %."""
+def parse_phases(text: str) -> list[AskedPhase]:
+    """Read `128:90%,512:10%` or `128x8:50%,128x32:50%`: lengths, batch sizes, and shares that add up to 100 %."""
     found = [_PHASE.fullmatch(part.strip()) for part in text.split(",")]
-    phases = [(int(f[1]), float(f[2]) / 100) for f in found if f]
-    if len(phases) < len(found) or abs(sum(share for _, share in phases) - 1) > 1e-6:
+    phases = [AskedPhase(int(f[1]), float(f[3]) / 100, int(f[2]) if f[2] else None) for f in found if f]
+    if len(phases) < len(found) or abs(sum(phase.share for phase in phases) - 1) > 1e-6:
         raise HeedfulError(
-            f"the phases {text!r} are not understood", remedy="write 128:90%,512:10%, with shares that make 100%"
+            f"the phases {text!r} are not understood",
+            remedy="write 128:90%,512:10%, or 128x8:50%,128x32:50% with a batch size for each, and shares that make 100%",
         )
     return phases
 

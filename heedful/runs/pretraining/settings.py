@@ -42,9 +42,13 @@ class PretrainingSettings:
     )
     budget: str = told("30m", "30m, 2h, 20000steps, 50Mtokens or 3epochs.")
     phases: str | None = told(
-        None, "Lengths and their shares of the steps.", unset="by the recipe: 128:100%; bert: 128:90%,512:10%"
+        None,
+        "Lengths and their shares of the steps; 128x8:50%,128x32:50% says batch sizes too.",
+        unset="by the recipe: 128:100%; bert: 128:90%,512:10%",
     )
-    batch_size: int | None = told(None, "At the first length.", least=1, unset="by the recipe: 16; bert: 256")
+    batch_size: int | None = told(
+        None, "At the first length, unless `phases` says it.", least=1, unset="by the recipe: 16; bert: 256"
+    )
     accumulate: int = told(1, "Gradient accumulation: micro-batches a step.", least=1, formerly="portions")
     shard: bool = told(False, SHARD)
     precision: Precision = told("auto", "Mixed precision: bfloat16 where the processor has it, else float32.")
