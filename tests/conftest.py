@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+import resource
 import string
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
@@ -31,6 +33,22 @@ def denormals_as_they_were() -> Iterator[None]:
     """A trainer flushes denormal numbers for its whole process; the next test shall not feel it."""
     yield
     torch.set_flush_denormal(False)
+
+
+@pytest.fixture
+def full_disk() -> Callable[[int], AbstractContextManager[None]]:
+    """Within it the kernel really refuses to write more than so many bytes to a file."""
+
+    @contextmanager
+    def full(free_bytes: int) -> Iterator[None]:
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (free_bytes, hard))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+    return full
 
 
 @pytest.fixture(scope="session")

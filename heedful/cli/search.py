@@ -73,7 +73,7 @@ def command(
             continue
         click.echo(query)
         for hit in hits:
-            place = f"  ({hit.source} {hit.number})" if hit.source else ""
+            place = f"  ({hit.source} {hit.line})" if hit.source else ""
             click.echo(f"  {hit.cosine:.4f}  {hit.text}{place}")
 
 

@@ -71,7 +71,7 @@ class Hit:
     cosine: float
     text: str
     source: str  # the file, if it is known
-    number: int  # of the line there, from 1 on
+    line: int  # its number there, from 1 on
 
 
 @dataclass(frozen=True)
@@ -198,7 +198,7 @@ class Index:
             np.save(file, np.stack(vectors).astype(np.float32))
         with atomic_file(self.folder / f"{name}.jsonl") as file:
             for number, text in lines:
-                line = {"text": text, "source": source, "number": number}
+                line = {"text": text, "source": source, "line": number}
                 file.write(json.dumps(line, ensure_ascii=False) + "\n")
         self.record = replace(self.record, parts=(*self.record.parts, Part(name, len(lines))))
         self._write()
@@ -259,7 +259,7 @@ class Index:
             with path.open(encoding="utf-8") as file:
                 for line in file:
                     found = json.loads(line)
-                    yield {"text": str(found["text"]), "source": str(found["source"]), "number": int(found["number"])}
+                    yield {"text": str(found["text"]), "source": str(found["source"]), "line": int(found["line"])}
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise _damaged(path, f"cannot read the lines: {error}") from error
 

@@ -1,9 +1,8 @@
 from __future__ import annotations
 
 import os
-import resource
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -13,16 +12,7 @@ from heedful.atomic import atomic_file, atomic_folder, atomic_path
 from heedful.checkpoints.tensors import write_tensors
 from heedful.errors import HeedfulError
 
-
-@contextmanager
-def full_disk(free_bytes: int) -> Iterator[None]:
-    """The kernel really refuses to write more than so many bytes to a file."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (free_bytes, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+FullDisk = Callable[[int], AbstractContextManager[None]]
 
 
 def names(folder: Path) -> list[str]:
@@ -48,7 +38,7 @@ def test_the_old_file_survives_an_error(tmp_path: Path) -> None:
     assert names(tmp_path) == ["a.bin"]
 
 
-def test_a_full_disk_keeps_the_old_file_and_says_so(tmp_path: Path) -> None:
+def test_a_full_disk_keeps_the_old_file_and_says_so(tmp_path: Path, full_disk: FullDisk) -> None:
     target = tmp_path / "a.bin"
     target.write_bytes(b"old")
     with (
@@ -62,7 +52,7 @@ def test_a_full_disk_keeps_the_old_file_and_says_so(tmp_path: Path) -> None:
     assert names(tmp_path) == ["a.bin"]
 
 
-def test_a_full_disk_keeps_the_old_folder(tmp_path: Path) -> None:
+def test_a_full_disk_keeps_the_old_folder(tmp_path: Path, full_disk: FullDisk) -> None:
     target = tmp_path / "model"
     target.mkdir()
     (target / "old.txt").write_text("old")

@@ -33,7 +33,7 @@ def test_lines_are_found_and_added_from_tables(index: Path, tmp_path: Path) -> N
     assert query == "the cat" and "the cat" in first and first.split()[0] == "1.0000"
     found = json.loads(invoke(index, "love, love", "--json", "--top", 1).stdout)
     assert found["query"] == "love, love" and found["hits"][0]["text"] == "love, love"
-    assert found["hits"][0]["source"].endswith("more.csv") and found["hits"][0]["number"] == 1
+    assert found["hits"][0]["source"].endswith("more.csv") and found["hits"][0]["line"] == 1
 
 
 def test_what_is_missing_is_told(index: Path, tmp_path: Path) -> None:

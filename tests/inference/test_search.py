@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import numpy as np
@@ -39,7 +40,7 @@ def test_the_nearest_lines_are_those_with_the_greatest_cosine(index: Index, tiny
         assert [hit.text for hit in hits] == [LINES[i] for i in order]
         assert [hit.cosine for hit in hits] == pytest.approx(cosines[order].tolist(), abs=1e-5)
     ((hit, *_),) = index.search(["the cat"], top=1)
-    assert (hit.text, hit.source, hit.number) == ("the cat", "a.txt", 1) and hit.cosine == pytest.approx(1, abs=1e-5)
+    assert (hit.text, hit.source, hit.line) == ("the cat", "a.txt", 1) and hit.cosine == pytest.approx(1, abs=1e-5)
     assert len(index.search(["dog"], top=100)[0]) == len(LINES)
 
 
@@ -50,6 +51,19 @@ def test_an_index_is_opened_again_and_grows(index: Index, tiny_folder: Path) -> 
     assert len(again) == 8 and len(Index.open(index.folder)) == 8
     assert index.add(["newest"]).new == 1 and len(index) == 9  # what was added meanwhile is not lost
     assert [hit.text for hit in Index.open(index.folder).search(["new new"], top=1)[0]] == ["new new"]
+
+
+@pytest.mark.parametrize("free", [64, 300])
+def test_a_full_disk_loses_nothing_that_was_there(
+    index: Index, free: int, full_disk: Callable[[int], AbstractContextManager[None]]
+) -> None:
+    more = [f"the cat {number}" for number in range(30)]
+    with full_disk(free), pytest.raises(HeedfulError, match="cannot write") as caught:
+        index.add(more, "c.txt")
+    assert caught.value.remedy is not None and "space" in caught.value.remedy
+    again = Index.open(index.folder)
+    assert len(again) == 7 and [hit.text for hit in again.search(["the cat"], top=1)[0]] == ["the cat"]
+    assert again.add(more, "c.txt").new == 30 and len(Index.open(index.folder)) == 37
 
 
 def test_large_inputs_come_in_parts_that_stay_when_adding_breaks_off(

@@ -89,9 +89,9 @@ def test_search(live: Any, start: Any, tiny: Embedder, tiny_folder: Path, lines_
     printed = command("search", index, *queries, "--model", tiny_folder, "--add", lines_file, "--top", 3, "--json")
     hits = [json.loads(line)["hits"] for line in printed.splitlines()]
     same(
-        [[(hit["number"], hit["text"], hit["cosine"]) for hit in some] for some in hits],
+        [[(hit["line"], hit["text"], hit["cosine"]) for hit in some] for some in hits],
         [[(hit["line"], hit["text"], hit["cosine"]) for hit in some] for some in over_http],
-        [[(hit.number, hit.text, hit.cosine) for hit in some] for some in Index.open(index).search(queries, 3)],
+        [[(hit.line, hit.text, hit.cosine) for hit in some] for some in Index.open(index).search(queries, 3)],
     )
     with start((str(tiny_folder),), search=(f"tiny={index}",)) as other:
         found = [one["lines"] for one in other.ask("tiny", "search", inputs=queries, top=3)["results"]]

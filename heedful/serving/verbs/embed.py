@@ -140,5 +140,5 @@ class Search(Verb[SearchAsked]):
 
 def _hit(hit: Hit) -> dict[str, Any]:
     """A line as it is told; of its file the name, and not the path on this machine."""
-    told = {"line": hit.number, "text": hit.text, "cosine": hit.cosine}
+    told = {"line": hit.line, "text": hit.text, "cosine": hit.cosine}
     return {**told, "source": Path(hit.source).name} if hit.source else told
