@@ -182,7 +182,7 @@ def parse_phases(text: str) -> list[AskedPhase]:
     if len(phases) < len(found) or abs(sum(phase.share for phase in phases) - 1) > 1e-6:
         raise HeedfulError(
             f"the phases {text!r} are not understood",
-            remedy="write 128:90%,512:10%, or 128x8:50%,128x32:50% with a batch size for each, and shares that make 100%",
+            remedy="write 128:90%,512:10%, or with batch sizes 128x8:50%,128x32:50%; the shares make 100%",
         )
     return phases
 
