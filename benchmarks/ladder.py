@@ -42,8 +42,8 @@ def main() -> None:
     a = parser.parse_args()
     told = read_json(a.ladder / TABLE)
     rows, settings = told["rows"], settings_from(LadderSettings, told["settings"])
-    ((length, _),) = parse_phases(settings.phases)
-    tables = [ladder_table(rows), wikitext_table(a.ladder, rows, length)]
+    (phase,) = parse_phases(settings.phases)
+    tables = [ladder_table(rows), wikitext_table(a.ladder, rows, phase.length)]
     missing = [f"{model}, {what}: {why}." for model, what, why in reasons(rows, quantities(rows))]
     what = (
         f"Each kind of model in the size {told['size']}, trained for {told['budget']} on the same text and measured. "
