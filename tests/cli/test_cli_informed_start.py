@@ -16,9 +16,12 @@ from safetensors.torch import load_file
 
 from heedful.cli.main import cli
 from heedful.models.informed_start import log_frequencies
+from heedful.runs.pretraining import run as pretraining
 from heedful.runs.pretraining import skip_gram_start
 from heedful.runs.pretraining.plan import Plan
-from heedful.runs.pretraining.skip_gram_start import READ_A_SECOND, StartPlan, most_read
+from heedful.runs.pretraining.settings import PretrainingSettings
+from heedful.runs.pretraining.skip_gram_start import READ_A_SECOND, Counted, StartPlan, most_read
+from heedful.runs.run import Stage
 from heedful.training.run_folder import RunFolder
 
 RUN = ("--size", "tiny", "--phases", "32:100%", "--batch-size", 8, "--budget", "2steps", "--lr", 1e-9)
@@ -142,6 +145,18 @@ def test_of_a_large_text_a_part_is_read_and_no_longer_than_a_budget_bears(
     plan = RunFolder(tmp_path / "run" / "start").stored_as(StartPlan)
     whole = RunFolder(world / "run" / "start").stored_as(StartPlan)
     assert plan is not None and whole is not None and plan.training.steps == 2 < whole.training.steps
+
+
+@pytest.mark.parametrize(("seconds", "steps"), [(0.0, 19), (40.0, 11), (1000.0, 1)])
+def test_what_the_vectors_take_is_taken_from_a_budget_of_time(
+    world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, steps: int
+) -> None:
+    monkeypatch.setattr(pretraining, "seconds_per_step", lambda *_: 5.0)
+    monkeypatch.setattr(pretraining, "counted", lambda *_: Counted(torch.ones(400), None, seconds))
+    told: dict[str, Any] = {"size": "tiny", "phases": "32:100%", "batch_size": 8, "budget": "100s"}
+    settings = PretrainingSettings(world / "corpus", tmp_path / "run", **told)
+    ready = pretraining.prepare(settings, Stage(RunFolder(tmp_path / "run")))
+    assert ready.plan.steps == (steps,) and ready.spent == seconds
 
 
 def test_a_place_that_cannot_be_written_to_is_refused(world: Path) -> None:
