@@ -2,10 +2,11 @@
 
     HEEDFUL_DATA=… python benchmarks/replaced_tokens.py CORPUS -o DIR [--seconds 600] [--sides masked,replaced-15]
 
-`masked` is what `heedful pretrain CORPUS` does. On the other sides a small generator guesses the masked tokens, what it
-draws is put in their places, and an encoder of the same shape, with the same informed start, batches and rates, tells
-of every token whether it was replaced; that encoder is kept. All are given the same seconds of the processor, one
-thread: their steps follow from their speeds, measured in turns, after the skip-gram minute that they share.
+`masked` is what `heedful pretrain CORPUS` does, `masked-30` the same with 30 % hidden. On the other sides a small
+generator guesses the masked tokens, what it draws is put in their places, and an encoder of the same shape, with the
+same informed start, batches and rates, tells of every token whether it was replaced; that encoder is kept. All are
+given the same seconds of the processor, one thread: their steps follow from their speeds, measured in turns, after the
+skip-gram minute that they share.
 
 They are judged by transfer, on the training rows that are held out where rates are chosen, and never on dev. A side's
 rate is the one that does best with its first encoder. What is in DIR is not made again.
@@ -70,6 +71,7 @@ class Side(NamedTuple):
 
 SIDES = {
     "masked": Side(0.4),
+    "masked-30": Side(0.3),
     "replaced-15": Side(0.15, 4, 64),
     "replaced-25": Side(0.25, 4, 64),
     "replaced-15-wide": Side(0.15, 2, 256),
