@@ -10,9 +10,9 @@ much; the skip-gram minute is told apart, since all runs of one seed share it.
 
 docs/results/pretrain_recipe.json has a row for each run, those that failed too, and is written after each: a run that
 has a row is never done again, and one that was stopped goes on; several processes may try different values at a time.
-A factor that needs another corpus (the vocabulary) is tried by giving that corpus: losses are then to be compared by
-the word, which is the column beside. `--factors batch:16,masked:0.15/0.4` tries these values only, beside the best so
-far.
+Another vocabulary is tried by giving a corpus that has it, with `--factors vocabulary`: losses are then to be compared
+by the word, which is the column beside. `--factors batch:16,masked:0.15/0.4` tries these values only, beside the best
+so far.
 """
 
 from __future__ import annotations
@@ -64,12 +64,12 @@ FACTORS: dict[str, dict[str, Options]] = {
     "length": {
         "128": {"phases": "128:100%", "batch-size": "16"},
         "64": {"phases": "64:100%", "batch-size": "32"},
-        "64, then 128": {"phases": "64:50%,128:50%", "batch-size": "32"},
+        "64 then 128": {"phases": "64:50%,128:50%", "batch-size": "32"},
     },
     "batch": _each("batch-size", "8", "16", "32"),
     "growth": {
         "16": {"phases": "128:100%", "batch-size": "16"},
-        "8, then 32": {"phases": "128x8:67%,128x32:33%", "batch-size": "16"},  # as many steps
+        "8 then 32": {"phases": "128x8:67%,128x32:33%", "batch-size": "16"},  # as many steps
     },
     "masked": _each("mask-rate", "0.3", "0.15", "0.4", "0.5"),
     "beta2": _each("beta2", "0.999", "0.98"),
@@ -79,6 +79,7 @@ FACTORS: dict[str, dict[str, Options]] = {
     "pairs": _each("pairs", "none", "nsp", "sop"),
     "words": _each("masking", "token", "word"),
     "dropout": _each("dropout", "0", "0.1"),
+    "vocabulary": {"the corpus's": {}},
 }
 
 
@@ -144,11 +145,11 @@ class Bench:
 
     def write(self) -> None:
         """All runs so far, in the order in which they were done."""
-        columns = ["tried", "value", "seed", "loss", "loss a word", "accuracy", "accuracy on pairs", "steps"]
+        columns = ["tried", "value", "corpus", "seed", "loss", "loss a word", "accuracy", "accuracy on pairs", "steps"]
         columns += ["million tokens", "seconds", "settings"]
         rows = [
             [
-                *(t.factor, t.value, t.seed, t.reason or t.loss, t.word_loss, t.accuracy, t.pairs, t.steps),
+                *(t.factor, t.value, t.corpus, t.seed, t.reason or t.loss, t.word_loss, t.accuracy, t.pairs, t.steps),
                 *(t.seen, t.seconds, " ".join(f"{k} {v}" for k, v in t.options.items() if BEST[k] != v)),
             ]
             for t in self.done.values()

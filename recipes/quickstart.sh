@@ -19,8 +19,8 @@ heedful similarity "$out/run/model" "The miller of Redhill had a grey dog." "The
 # What pretraining is worth where labels are few: the same model with what it has learned, and with random weights.
 for weights in pretrained random; do
     options=$([ $weights = random ] && echo --random-weights || true)
-    heedful finetune classify --model "$out/run/model" --train "$out/world/sentiment.en/train.tsv" --limit 1000 \
-        --dev "$out/world/sentiment.en/dev.tsv" --lr 1e-3 --epochs 6 --dropout 0 $options -o "$out/classifier-$weights"
+    heedful finetune classify --model "$out/run/model" --train "$out/world/sentiment.en/train.tsv" --limit 800 \
+        --dev "$out/world/sentiment.en/dev.tsv" --pooling mean --lr 1e-3 --epochs 6 --dropout 0 $options -o "$out/classifier-$weights"
     heedful finetune tag --model "$out/run/model" --train "$out/world/tags.en/train.conll" --limit 300 \
         --dev "$out/world/tags.en/dev.conll" --lr 1e-3 --epochs 6 --dropout 0 $options -o "$out/tagger-$weights"
     heedful finetune answer --model "$out/run/model" --train "$out/world/roles.en/train.json" --max-length 128 \

@@ -36,4 +36,4 @@ def test_the_best_of_each_factor_is_kept_and_nothing_is_done_twice(
     told = [(options["lr"], options["pairs"]) for options in asked]
     assert told == [(rate, "none") for rate in LOSSES] + [("2e-3", "nsp"), ("2e-3", "sop")]
     rows = json.loads((tmp_path / "out.json").read_text())["tables"][0]["rows"]
-    assert [row[3] for row in rows] == [5.0, 5.5, 4.75, 4.5, 6.0, "no such file", 5.5]
+    assert [row[4] for row in rows] == [5.0, 5.5, 4.75, 4.5, 6.0, "no such file", 5.5]
