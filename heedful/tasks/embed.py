@@ -235,10 +235,22 @@ def _refuse_if(wrong: bool, what: str, examples: Sequence[SentencePair], remedy:
 
 
 def _check_pairs(examples: Sequence[SentencePair]) -> None:
+    """Refuse pairs that leave nothing to tell the right text from, in whatever batches they come."""
     pairs = {(_plain(one.text), _plain(one.pair or "")) for one in examples}
-    alike = all(first == second for first, second in pairs) and not any(one.negatives for one in examples)
+    if any(map(_has_a_negative, examples)):
+        return
+    alike = all(first == second for first, second in pairs)
     _refuse_if(alike, "every pair is a text and the same text again", examples)
-    _refuse_if(len(pairs) < 2 and not examples[0].negatives, "all pairs are the same two texts", examples)
+    firsts, seconds = ({pair[side] for pair in pairs} for side in (0, 1))
+    _refuse_if(len(firsts | seconds) < 3, "all pairs are the same two texts", examples)
+    _refuse_if(len(firsts) < 2, "all pairs have the same first text", examples)
+    _refuse_if(len(seconds) < 2, "all pairs have the same second text", examples)
+
+
+def _has_a_negative(one: SentencePair) -> bool:
+    """Whether a text is given that neither of the pair is."""
+    both = {_plain(one.text), _plain(one.pair or "")}
+    return any(_plain(text) not in both for text in one.negatives)
 
 
 def _scale(examples: Sequence[SentencePair]) -> tuple[float, float]:

@@ -126,6 +126,14 @@ def test_too_little_text_leaves_the_embeddings_at_random_and_says_so(world: Path
     assert float(weights(tmp_path / "run")["cls.predictions.bias"].abs().max()) > 1
 
 
+def test_pieces_that_the_text_hardly_has_are_told(world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(skip_gram_start, "MANY_RARE", 0.0)
+    told = done("pretrain", world / "corpus", "-o", tmp_path / "run", *RUN)
+    vectors = load_file(tmp_path / "run" / "start" / "model" / "model.safetensors")["encoder.embeddings.weight"]
+    rare = int((vectors.abs().sum(1) == 0).sum())
+    assert rare and f"{rare} of {len(vectors)} pieces occur less than 5 times" in " ".join(told.stderr.split())
+
+
 def test_a_text_without_a_single_frequent_piece_is_no_less_a_text(world: Path, tmp_path: Path) -> None:
     text = "The cat sat.\nA dog ran home.\n\nA bird sang.\nIt was late.\n"
     (tmp_path / "four.txt").write_text(text, encoding="utf-8")

@@ -161,7 +161,10 @@ def test_the_dev_data_tells_what_decides() -> None:
     ("rows", "said"),
     [
         ([("a", "a"), ("b", " b")], "the same text again"),
-        ([("a", "b"), ("a", "b ")], "all pairs are the same"),
+        ([("a", "b"), ("a", "b ")], "all pairs are the same two texts"),
+        ([("a", "b"), ("b", "a")], "all pairs are the same two texts"),
+        ([("a", "b"), ("a", "c"), ("a ", "d")], "the same first text"),
+        ([("a", "b"), ("c", "b"), ("d", " b")], "the same second text"),
         ([("a", None), ("a ", None)], "all lines are the same"),
         ([("a", "b", 3.0), ("c", "d", 3.0)], "score 3"),
         ([("a", "b", 1.0), ("c", "d", 101.0)], "101 is out of range"),

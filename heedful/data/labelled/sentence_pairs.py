@@ -20,6 +20,7 @@ from heedful.text.rows import DataSource
 SIDES = (("anchor", "positive"), ("query", "positive"), ("query", "answer"), ("question", "answer"), *PAIRS)
 SCORES = ("score", "similarity", "similarity_score", "relatedness", "relatedness_score", "gold_score")
 EMPTY = "rows with an empty text, left out"
+UNSPACED = "\u0e00"  # Thai: of the scripts that put no spaces between words the first in Unicode
 ONE_WORD = "lines of one word, from which little can be learned"
 
 
@@ -42,9 +43,13 @@ def _is_of_use(one: SentencePair, oddities: Oddities) -> bool:
     """Whether something can be learned from a row; a single word is told."""
     if one.empty:
         oddities.note(EMPTY, one.where)
-    elif one.pair is None and one.text.isascii() and len(one.text.split()) == 1:
+    elif one.pair is None and _is_one_word(one.text.strip()):
         oddities.note(ONE_WORD, one.where)
     return not one.empty
+
+
+def _is_one_word(text: str) -> bool:
+    return len(text) == 1 or (max(text) < UNSPACED and len(text.split()) == 1)
 
 
 def _columns(table: Table, asked: Columns) -> Columns:

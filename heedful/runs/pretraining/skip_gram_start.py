@@ -29,6 +29,7 @@ from heedful.training.training_config import TrainingConfig
 
 EPOCHS, WINDOW = 2, 4
 LEAST_TEXT = 20  # tokens a piece; with fewer, vectors would say little
+MANY_RARE = 0.1  # of the pieces: so many without vectors are told
 MOST_READ = 100_000_000  # tokens in both epochs together; of a larger text, parts from all over it say as much
 READ_A_SECOND = 25_000  # of a budget of time: a slow core reads four times as many, and has three quarters left
 FOLDER = "start"
@@ -62,6 +63,10 @@ def counted(corpus: Corpus, width: int, seed: int, stage: Stage, seconds: float 
         few = f"{tokens:,} tokens for {len(counts):,} pieces"
         stage.note(f"the text is too small for word vectors ({few}): the embeddings start at random")
         return Counted(counts, None, 0.0)
+    rare = int((often == 0).sum())
+    if rare > MANY_RARE * len(counts):
+        few = f"{rare:,} of {len(counts):,} pieces occur less than {recipe.min_count} times"
+        stage.note(f"{few}: their embeddings start at random")
     folder = RunFolder(stage.folder.path / FOLDER)
     with joined() as world:
         config = Word2VecConfig(len(counts), width)

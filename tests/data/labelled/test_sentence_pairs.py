@@ -43,6 +43,13 @@ def test_lines_are_read_as_they_are(tmp_path: Path) -> None:
     assert len(read(path, labelled=False)) == 4  # each row gets an answer
 
 
+def test_lines_of_one_word_are_told_in_any_script(tmp_path: Path) -> None:
+    path = write(tmp_path / "lines.txt", "naïve", "сад", "猫", "这是猫", "これはペンです", "le chat", "dog.")
+    (told,) = read_sentence_pairs(path, Columns()).remarks
+    assert told.what.startswith("lines of one word") and told.count == 4
+    assert [int(place[-1]) for place in told.places] == [1, 2, 3]
+
+
 def test_the_text_alone_may_be_named(tmp_path: Path) -> None:
     path = write(tmp_path / "a.tsv", "text\tpair\tbody", "a\tb\tc")
     assert [(one.text, one.pair) for one in read(path, Columns(text="body"))] == [("c", None)]
