@@ -52,7 +52,7 @@ class Way:
 
 WAYS = (
     Way("fine-tuned", (1e-4, 3e-4, 1e-3), 5, {"dropout": 0.1}),
-    Way("frozen", (1e-3, 3e-3, 1e-2), 3, {"features": (-1,)}, epochs=20),  # cheap: the states are computed once
+    Way("frozen", (1e-3, 3e-3, 1e-2), 5, {"features": (-1,)}, epochs=20),  # cheap: the states are computed once
 )
 
 
