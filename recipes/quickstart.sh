@@ -10,7 +10,7 @@ heedful toy "$out/world"
 heedful tokenizer train "$out"/world/documents.*.txt -o "$out/tokenizer" --vocab-size 2000
 heedful corpus build "$out"/world/documents.*.txt -o "$out/corpus" --tokenizer "$out/tokenizer" --lines sentences \
     --held-out-file "$out/world/heldout.en.txt" --held-out-file "$out/world/heldout.zh.txt"
-heedful pretrain "$out/corpus" -o "$out/run" --size tiny --budget 1400steps --phases 64:100% --pairs nsp --pairs-share 1 \
+heedful pretrain "$out/corpus" -o "$out/run" --size tiny --budget 1200steps --phases 64:100% --pairs nsp --pairs-share 1 \
     --single-sentences --batch-size 64 --lr 2e-3 --mask-rate 0.1 --eval-every 400
 heedful fill "$out/run/model" "The bird and Henry Lu [MASK] the press at dusk." --top 3
 heedful embed "$out/run/model" "$out/world/heldout.en.txt" -o "$out/vectors.npy"
