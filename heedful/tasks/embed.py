@@ -236,9 +236,9 @@ def _refuse_if(wrong: bool, what: str, examples: Sequence[SentencePair], remedy:
 
 def _check_pairs(examples: Sequence[SentencePair]) -> None:
     """Refuse pairs that leave nothing to tell the right text from, in whatever batches they come."""
-    pairs = {(_plain(one.text), _plain(one.pair or "")) for one in examples}
     if any(map(_has_a_negative, examples)):
         return
+    pairs = {(_plain(one.text), _plain(one.pair or "")) for one in examples}
     alike = all(first == second for first, second in pairs)
     _refuse_if(alike, "every pair is a text and the same text again", examples)
     firsts, seconds = ({pair[side] for pair in pairs} for side in (0, 1))
